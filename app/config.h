@@ -1,0 +1,146 @@
+// The configuration: one struct per section of the YAML file, each field with the default of a file that leaves it out.
+//
+// LoadConfig() reports every fault of a file at once. What it returns is complete: references are known to exist, sizes
+// fit each other, captures are readable. yaml-cpp is used in app/config*.cc only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "mempool/pktmbuf_pool.h"
+#include "xdp_emul/program_config.h"
+
+namespace halfpage {
+
+// `eal:` what EAL is started with when the command line has no arguments of its own.
+struct EalConfig {
+  enum class Preset : uint8_t {
+    kLab,        // --no-huge --no-pci -m MEMORY: no hugepages, no NIC, no root
+    kHugepages,  // --in-memory --no-pci: hugepages of the kernel's pool, no mount needed
+    kNone,       // nothing but `args`
+  };
+  Preset preset = Preset::kLab;
+  uint64_t memory = 512ull << 20;    // bytes EAL may take; with kHugepages an upper bound that is reserved on demand
+  std::string cores = "auto";        // `auto`, or the value of EAL's --lcores ("0@0,1@1,2@0")
+  std::string file_prefix = "auto";  // `auto`: unique per process
+  std::vector<std::string> args;     // appended as they are
+};
+
+// One end of a pair, as a network device.
+struct VethEndConfig {
+  std::string name;
+  std::string program;  // XDP program that judges what this end receives; empty: none, everything passes
+  std::string sink;     // where what passes goes; empty: counted and freed
+  uint32_t mtu = 1500;  // bytes behind the 14-byte Ethernet header; both ways, as `ip link set mtu`
+};
+
+// `veth:` one pair of devices, joined back to back.
+struct VethConfig {
+  std::string name;
+  uint32_t queues = 1;  // per end, 1 to 16
+  uint32_t ring = 256;  // usable slots per queue, a power of two (kernel: VETH_RING_SIZE)
+  VethEndConfig ends[2];
+};
+
+// `traffic:` one source of frames.
+struct TrafficConfig {
+  enum class Source : uint8_t { kCapture, kGenerator };
+  std::string name;
+  Source source = Source::kGenerator;
+  std::string into;                // device end that sends it; its peer receives it
+  std::string pool;                // buffers come from here
+  uint64_t count = 0;              // frames to send, 0: no limit (a capture with loop off ends by itself)
+  uint32_t burst = 32;             // frames per transmit call, 1 to 64
+  std::string file;                // kCapture: pcap or pcapng, resolved against the YAML file's folder
+  bool loop = false;               // kCapture: begin again at its end
+  std::vector<std::pair<uint32_t, uint32_t>> sizes = {{64, 1}};  // kGenerator: {frame bytes without FCS, weight}
+  uint32_t flows = 64;             // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
+  uint16_t destination_port = 9;   // kGenerator: of the first flow; flow f uses destination_port + f % ports
+  uint16_t ports = 1;              // kGenerator: how many destination ports the flows spread over
+};
+
+// `sinks:` what becomes of frames that pass.
+struct SinkConfig {
+  enum class Kind : uint8_t { kCount, kPcap };
+  std::string name;
+  Kind kind = Kind::kCount;
+  std::string file;        // kPcap: written at stop's latest; relative to the working folder
+  uint32_t snaplen = 65535;  // kPcap: bytes kept of each frame
+  uint64_t limit = 0;      // kPcap: frames written, 0: all; later ones are counted and freed
+};
+
+// `lcores:` which worker does what.
+struct WorkerConfig {
+  std::vector<std::string> poll;      // device ends whose receive queues it polls
+  std::vector<std::string> generate;  // traffic sources it drives
+};
+struct LcoreConfig {
+  // Empty after loading means `workers: auto`: one worker that does everything.
+  std::vector<WorkerConfig> workers;
+};
+
+// `measure:` how long, how much at a time.
+struct MeasureConfig {
+  double duration = 0;         // seconds, 0: until the sources end or a signal comes
+  uint64_t count = 0;          // frames over all sources, 0: no limit
+  double stats_period = 0;     // seconds between statistics blocks, 0: none
+  uint32_t budget = 64;        // frames per poll of a queue (NAPI's weight), 1 to 64
+  uint32_t bulk = 16;          // frames per XDP_TX or redirect flush, 1 to 64 (kernel: 16)
+  double drain_timeout = 2;    // seconds that stopping may wait for rings to run empty
+  uint64_t seed = 1;           // of everything random
+};
+
+// `report:` what is left behind.
+struct ReportConfig {
+  std::string json;  // file for the final report as JSON; "-" for standard output in place of the text
+};
+
+struct Config {
+  std::string file;  // as named by the user
+  EalConfig eal;
+  std::vector<PktmbufPoolConfig> pools;
+  std::vector<VethConfig> veth;
+  std::vector<ProgramConfig> programs;
+  std::vector<TrafficConfig> traffic;
+  std::vector<SinkConfig> sinks;
+  LcoreConfig lcores;
+  MeasureConfig measure;
+  ReportConfig report;
+};
+
+// One thing that is wrong, ready to print: "conf/chain.yaml:14: veth[1].ring: 1000 is not a power of two (nearest 1024)".
+struct ConfigFault {
+  std::string file;     // or the option's name ("--set") for a value from the command line
+  int line = 0;         // 1-based; 0 where there is no line
+  std::string path;     // "veth[1].ring"
+  std::string message;  // what is wrong, the limit, and the way out
+
+  std::string ToString() const;
+};
+
+// A value given on the command line: `path` as in `veth[0].ring`, `value` as it would stand in the file, `origin` the
+// option it came from ("--burst"). It replaces what the file says before anything is checked.
+struct ConfigOverride {
+  std::string path;
+  std::string value;
+  std::string origin;
+};
+
+struct LoadedConfig {
+  Config config;                       // meaningful only where `faults` is empty
+  std::vector<ConfigFault> faults;     // in order of line
+  std::vector<ConfigFault> warnings;   // a run goes on in spite of these
+};
+
+// Reads, overrides and checks the file at `path` ("-": standard input). Never throws, takes no EAL memory.
+LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverride>& overrides);
+
+// The whole configuration as YAML: every key, its effective value, its comment. LoadConfig() accepts the text and gives
+// an equal Config. `base` as in Config::file.
+std::string PrintConfig(const Config& config);
+
+}  // namespace halfpage

@@ -1,0 +1,76 @@
+// Sources of frames: each fills bursts of mbufs, from a capture or from a recipe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "app/capture.h"
+#include "app/config.h"
+#include "app/generated_frames.h"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace halfpage {
+
+// Frames prepared ahead of the run, so that filling a burst is allocation, copy and nothing else.
+//
+// A capture's frames stand as they are; a generator's are UDP/IPv4 frames with valid checksums, their sizes drawn ahead
+// from `seed` (see generated_frames.h). Both are a cyclic list of byte ranges for the hot part (traffic_fill.cc).
+class TrafficSource {
+ public:
+  // Prepares the frames. `seed` drives every random choice. `pool` outlives the source. Errors: those of Capture::Read
+  // for a capture, those of GeneratedFrames::Create for a generator, InvalidArgument for a pool whose buffers have no
+  // room behind the headroom, are external memory, or are too few to hold the longest frame at all.
+  static absl::StatusOr<TrafficSource> Create(const TrafficConfig& config, uint64_t seed, rte_mempool* pool);
+
+  TrafficSource(TrafficSource&&) = default;
+  TrafficSource& operator=(TrafficSource&&) = default;
+
+  // Hot. Fills up to `n` (at most 64) buffers with the next frames and gives how many it filled. A frame longer than a
+  // room becomes a chain (only the first segment keeps the headroom). Fewer than `n`: the pool ran short (`nobuf`
+  // counts the frames that found no buffer; they come again with the next call), or the source is at its end. Worker
+  // that owns the source only.
+  uint16_t Fill(rte_mbuf** frames, uint16_t n);
+
+  // True when the capture has ended (`loop` off) or `count` frames were filled.
+  bool done() const { return filled_ >= limit_; }
+  // Frames that Fill() gave out, and frames that it had no buffer for (counted again by each call they wait for).
+  uint64_t filled() const { return filled_; }
+  uint64_t nobuf() const { return nobuf_; }
+  const Capture* capture() const { return capture_.get(); }
+  // Lowers the frame limit (`--count` split over sources); 0 leaves it.
+  void LimitTo(uint64_t frames);
+
+ private:
+  // A frame's first kFrameHeadBytes are at `head` + flow * `stride`, the others at `tail` + their offset in the frame.
+  // A captured frame has both in one place and a stride of 0.
+  struct Template {
+    const uint8_t* head;
+    const uint8_t* tail;
+    uint32_t length;
+    uint32_t stride;
+  };
+  TrafficSource() = default;
+
+  static bool FillChain(rte_mempool* pool, rte_mbuf* first, const Template& frame, const uint8_t* head, uint32_t room);
+
+  // The worker writes these with every burst.
+  size_t next_ = 0;      // position in `templates_`
+  uint32_t flow_ = 0;    // of the next frame
+  uint64_t filled_ = 0;
+  uint64_t nobuf_ = 0;
+  // Fixed before the run.
+  uint64_t limit_ = 0;   // UINT64_MAX: none
+  uint32_t flows_ = 1;
+  uint32_t skew_ = 0;    // added to the flow at each end of `templates_`
+  uint32_t room_ = 0;    // usable bytes of a first segment (data room less headroom)
+  rte_mempool* pool_ = nullptr;
+  std::vector<Template> templates_;
+  std::unique_ptr<Capture> capture_;            // what templates point into,
+  std::unique_ptr<GeneratedFrames> generated_;  // one or the other
+};
+
+}  // namespace halfpage

@@ -1,0 +1,296 @@
+#include "mempool/page_arena.h"
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
+#include <rte_memzone.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "mempool/page_cache.h"
+#include "mempool/page_frag_pool.h"
+
+namespace halfpage {
+namespace {
+
+class Locked {
+ public:
+  explicit Locked(rte_spinlock_t* lock) : lock_(lock) { rte_spinlock_lock(lock_); }
+  ~Locked() { rte_spinlock_unlock(lock_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  rte_spinlock_t* lock_;
+};
+
+}  // namespace
+
+uint32_t PageRing::Take(char** pages, uint32_t n) {
+  if (size() == 0) return 0;
+  Locked locked(&lock_);
+  const uint32_t count = count_.load(std::memory_order_relaxed);
+  const uint32_t taken = std::min(n, count);
+  for (uint32_t i = 0; i < taken; ++i) pages[i] = slots_[(head_ + i) % kSlots];
+  head_ = (head_ + taken) % kSlots;
+  count_.store(count - taken, std::memory_order_relaxed);
+  return taken;
+}
+
+uint32_t PageRing::Put(char* const* pages, uint32_t n) {
+  Locked locked(&lock_);
+  const uint32_t count = count_.load(std::memory_order_relaxed);
+  const uint32_t put = std::min(n, kSlots - count);
+  for (uint32_t i = 0; i < put; ++i) slots_[(head_ + count + i) % kSlots] = pages[i];
+  count_.store(count + put, std::memory_order_relaxed);
+  return put;
+}
+
+PageArena* PageArena::ForSocket(int socket) {
+  char name[RTE_MEMZONE_NAMESIZE];
+  std::snprintf(name, sizeof(name), "PAGE_FRAG_ARENA_%d", socket);
+  if (const rte_memzone* zone = rte_memzone_lookup(name)) return static_cast<PageArena*>(zone->addr);
+  const rte_memzone* zone = rte_memzone_reserve_aligned(name, sizeof(PageArena), socket, 0, kCacheLine);
+  if (zone == nullptr) {
+    // Two control threads that create their first pools at once: the loser finds the winner's.
+    zone = rte_errno == EEXIST ? rte_memzone_lookup(name) : nullptr;
+    return zone == nullptr ? nullptr : static_cast<PageArena*>(zone->addr);
+  }
+  std::memset(zone->addr, 0, sizeof(PageArena));
+  auto* arena = new (zone->addr) PageArena();
+  arena->socket_ = socket;
+  arena->next_tag_.store(1, std::memory_order_relaxed);
+  // Lcore ids are given up and taken again by other threads; what an id holds back must not wait for its next owner.
+  // EAL itself undoes the registration at its end.
+  rte_lcore_callback_register(
+      name, nullptr, [](unsigned lcore, void* self) { static_cast<PageArena*>(self)->RetireLane(lcore); }, arena);
+  return arena;
+}
+
+void PageArena::Link(Chunk** list, Chunk* chunk) {
+  chunk->previous = nullptr;
+  chunk->next = *list;
+  if (*list != nullptr) (*list)->previous = chunk;
+  *list = chunk;
+}
+
+void PageArena::Unlink(Chunk** list, Chunk* chunk) {
+  if (chunk->previous != nullptr) chunk->previous->next = chunk->next;
+  if (chunk->next != nullptr) chunk->next->previous = chunk->previous;
+  if (*list == chunk) *list = chunk->next;
+}
+
+bool PageArena::GrowLocked() {
+  uint32_t slot = 0;
+  while (slot < extents_in_use_ && extents_[slot].zone != nullptr) ++slot;
+  if (slot == kMaxExtents) return false;
+  // Each extent is half of what there is already, so that small users stay small and large ones need few memzones.
+  uint32_t chunks = std::clamp<uint32_t>(static_cast<uint32_t>(chunks_ / 2), 1, kMaxExtentChunks);
+  const rte_memzone* zone = nullptr;
+  for (; chunks >= 1; chunks /= 2) {
+    char name[RTE_MEMZONE_NAMESIZE];
+    std::snprintf(name, sizeof(name), "PAGE_FRAG_%d_%u", socket_, zone_number_);
+    // A page less than whole chunks: EAL puts its own header before an aligned block, and a full 2 MiB would therefore
+    // take two hugepages.
+    zone = rte_memzone_reserve_aligned(name, chunks * kChunkBytes - (1u << kMinPageShift), socket_, 0, kChunkBytes);
+    if (zone != nullptr) break;
+  }
+  if (zone == nullptr) return false;
+  ++zone_number_;
+  extents_in_use_ = std::max(extents_in_use_, slot + 1);
+  extents_[slot] = {zone, chunks};
+  for (uint32_t i = 0; i < chunks; ++i) {
+    auto* chunk = reinterpret_cast<Chunk*>(static_cast<char*>(zone->addr) + i * kChunkBytes);
+    std::memset(static_cast<void*>(chunk), 0, sizeof(Chunk));
+    chunk->arena = this;
+    chunk->iova_offset = rte_mem_virt2iova(chunk) - reinterpret_cast<uintptr_t>(chunk);
+    chunk->extent = slot;
+    chunk->small_pages = (kChunkBytes >> kMinPageShift) - (i + 1 == chunks ? 1 : 0);
+    Link(&free_chunks_, chunk);
+  }
+  chunks_ += chunks;
+  free_chunk_count_ += chunks;
+  return true;
+}
+
+void PageArena::CutLocked(Chunk* chunk, uint32_t page_class) {
+  const uint32_t shift = kMinPageShift + page_class;
+  chunk->page_shift = shift;
+  const uint32_t slots = kChunkBytes >> shift;
+  const size_t header = sizeof(Chunk) + slots * sizeof(PageMeta);
+  chunk->first_page = static_cast<uint32_t>((header + (size_t{1} << shift) - 1) >> shift);
+  const uint32_t end = chunk->small_pages >> page_class;
+  chunk->pages = end - chunk->first_page;
+  chunk->home = chunk->pages;
+  std::memset(static_cast<void*>(chunk->metas()), 0, slots * sizeof(PageMeta));
+  std::memset(chunk->home_bits, 0, sizeof(chunk->home_bits));
+  for (uint32_t p = chunk->first_page; p < end; ++p) chunk->home_bits[p / 64] |= uint64_t{1} << (p % 64);
+  pages_[page_class] += chunk->pages;
+  home_[page_class] += chunk->pages;
+  Link(&with_home_[page_class], chunk);
+}
+
+Chunk* PageArena::ChunkForLocked(uint32_t page_class) {
+  if (with_home_[page_class] != nullptr) return with_home_[page_class];
+  if (free_chunks_ == nullptr) {
+    // Before asking EAL: a chunk of another class all of whose pages are home.
+    for (uint32_t other = 0; other < kPageClasses && free_chunks_ == nullptr; ++other) {
+      for (Chunk* chunk = with_home_[other]; chunk != nullptr; chunk = chunk->next) {
+        if (chunk->home != chunk->pages) continue;
+        Unlink(&with_home_[other], chunk);
+        pages_[other] -= chunk->pages;
+        home_[other] -= chunk->pages;
+        chunk->page_shift = 0;
+        Link(&free_chunks_, chunk);
+        ++free_chunk_count_;
+        break;
+      }
+    }
+  }
+  if (free_chunks_ == nullptr && !GrowLocked()) return nullptr;
+  Chunk* chunk = free_chunks_;
+  Unlink(&free_chunks_, chunk);
+  --free_chunk_count_;
+  CutLocked(chunk, page_class);
+  return chunk;
+}
+
+uint32_t PageArena::Take(uint32_t page_class, char** pages, uint32_t n) {
+  Locked locked(&lock_);
+  uint32_t taken = 0;
+  while (taken < n) {
+    Chunk* chunk = ChunkForLocked(page_class);
+    if (chunk == nullptr) break;
+    for (uint32_t word = 0; word < 8 && taken < n; ++word) {
+      while (chunk->home_bits[word] != 0 && taken < n) {
+        const uint32_t page = word * 64 + static_cast<uint32_t>(__builtin_ctzll(chunk->home_bits[word]));
+        chunk->home_bits[word] &= chunk->home_bits[word] - 1;
+        pages[taken++] = reinterpret_cast<char*>(chunk) + (size_t{page} << chunk->page_shift);
+        --chunk->home;
+        --home_[page_class];
+      }
+    }
+    if (chunk->home == 0) Unlink(&with_home_[page_class], chunk);
+  }
+  return taken;
+}
+
+void PageArena::Give(uint32_t page_class, char* const* pages, uint32_t n) {
+  Locked locked(&lock_);
+  for (uint32_t i = 0; i < n; ++i) {
+    Chunk* chunk = Chunk::Of(pages[i]);
+    const auto page =
+        static_cast<uint32_t>((reinterpret_cast<uintptr_t>(pages[i]) & (kChunkBytes - 1)) >> chunk->page_shift);
+    chunk->home_bits[page / 64] |= uint64_t{1} << (page % 64);
+    if (chunk->home++ == 0) Link(&with_home_[page_class], chunk);
+    ++home_[page_class];
+  }
+}
+
+uint64_t PageArena::Trim() {
+  uint64_t bytes = 0;
+  for (uint32_t slot = 0; slot < extents_in_use_; ++slot) {
+    const rte_memzone* zone = nullptr;
+    {
+      Locked locked(&lock_);
+      if (extents_[slot].zone == nullptr) continue;
+      char* base = static_cast<char*>(extents_[slot].zone->addr);
+      bool all_home = true;
+      for (uint32_t i = 0; i < extents_[slot].chunks && all_home; ++i) {
+        auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
+        all_home = chunk->page_shift == 0 || chunk->home == chunk->pages;
+      }
+      if (!all_home) continue;
+      for (uint32_t i = 0; i < extents_[slot].chunks; ++i) {
+        auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
+        if (chunk->page_shift == 0) {
+          Unlink(&free_chunks_, chunk);
+          --free_chunk_count_;
+        } else {
+          const uint32_t page_class = chunk->page_shift - kMinPageShift;
+          Unlink(&with_home_[page_class], chunk);
+          pages_[page_class] -= chunk->pages;
+          home_[page_class] -= chunk->pages;
+        }
+      }
+      chunks_ -= extents_[slot].chunks;
+      bytes += extents_[slot].chunks * kChunkBytes;
+      zone = extents_[slot].zone;
+      extents_[slot] = {nullptr, 0};
+    }
+    // EAL's own lock is taken here: outside of ours, since Take() holds ours while it asks EAL for memory.
+    rte_memzone_free(zone);
+  }
+  return bytes;
+}
+
+PageCache* PageArena::CacheFor(uint32_t lane, uint32_t page_class) {
+  std::atomic<PageCache*>& entry = caches_[lane][page_class];
+  PageCache* cache = entry.load(std::memory_order_acquire);
+  if (cache != nullptr) return cache;
+  void* memory = rte_zmalloc_socket("page_frag_cache", sizeof(PageCache), kCacheLine, socket_);
+  if (memory == nullptr) return nullptr;
+  cache = new (memory) PageCache();
+  cache->Init(this, page_class);
+  entry.store(cache, std::memory_order_release);
+  return cache;
+}
+
+void PageArena::AddPool(PageFragPool* pool) {
+  Locked locked(&pools_lock_);
+  pool->next_pool = pools_;
+  pools_ = pool;
+}
+
+void PageArena::RemovePool(PageFragPool* pool) {
+  Locked locked(&pools_lock_);
+  PageFragPool** link = &pools_;
+  while (*link != nullptr && *link != pool) link = &(*link)->next_pool;
+  if (*link != nullptr) *link = pool->next_pool;
+}
+
+void PageArena::RetireLane(uint32_t lane) {
+  {
+    Locked locked(&pools_lock_);
+    for (PageFragPool* pool = pools_; pool != nullptr; pool = pool->next_pool) {
+      if (Lane* own = pool->lanes[lane].load(std::memory_order_acquire)) pool->FlushLane(*own);
+    }
+  }
+  FlushCaches(lane);
+}
+
+void PageArena::FlushCaches(uint32_t lane) {
+  for (auto& entry : caches_[lane]) {
+    if (PageCache* cache = entry.load(std::memory_order_acquire)) cache->Flush();
+  }
+}
+
+void PageArena::FlushRings() {
+  for (uint32_t c = 0; c < kPageClasses; ++c) {
+    char* pages[64];
+    while (const uint32_t n = rings_[c].Take(pages, 64)) Give(c, pages, n);
+  }
+}
+
+ArenaStats PageArena::Stats() {
+  Locked locked(&lock_);
+  ArenaStats stats;
+  for (auto& lane : caches_) {
+    for (uint32_t c = 0; c < kPageClasses; ++c) {
+      if (PageCache* cache = lane[c].load(std::memory_order_acquire)) stats.cached[c] += cache->pages();
+    }
+  }
+  stats.chunks = chunks_;
+  stats.free_chunks = free_chunk_count_;
+  for (uint32_t c = 0; c < kPageClasses; ++c) {
+    stats.pages[c] = pages_[c];
+    stats.home[c] = home_[c];
+    stats.ring[c] = rings_[c].size();
+  }
+  return stats;
+}
+
+}  // namespace halfpage

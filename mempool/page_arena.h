@@ -1,0 +1,176 @@
+// Where pages come from: per-socket memory in 2 MiB chunks, shared by all pools of all object and page sizes.
+//
+// A chunk is aligned to its size, so that any object's chunk, page and metadata follow from its address alone. At one
+// time a chunk is cut into pages of one size; once all of its pages are home it can be cut anew or given back to EAL.
+#pragma once
+
+#include <rte_config.h>
+#include <rte_spinlock.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mempool/page_layout.h"
+
+struct rte_memzone;
+
+namespace halfpage {
+
+inline constexpr uint32_t kChunkShift = 21;
+inline constexpr uintptr_t kChunkBytes = uintptr_t{1} << kChunkShift;
+
+// Bit 63 of PageMeta::free_bits: the page is on some list of partial pages.
+inline constexpr uint64_t kListed = uint64_t{1} << 63;
+
+// What is known of one page. Only pages that are with a pool have bits or a link.
+struct PageMeta {
+  std::atomic<uint64_t> free_bits;  // objects freed and not handed out again, by the freer; taken by exchange
+  char* next;                       // link of the one list that the page is on; written by the list's owner
+  uint32_t tag;                     // pool whose objects' headers the page holds, 0 for none; written by the carver
+  uint16_t owner;                   // lane that carved it last; written by the carver
+  uint16_t unused;
+  uint64_t unused2;
+};
+static_assert(sizeof(PageMeta) == 32, "two metadata entries per cache line");
+
+class PageArena;
+class PageCache;
+class PageFragPool;
+
+// One lane per lcore id, and one that threads without an id share under a lock.
+inline constexpr uint32_t kSharedLane = RTE_MAX_LCORE;
+inline constexpr uint32_t kLanes = RTE_MAX_LCORE + 1;
+
+// The first page of every chunk (the first few for small pages).
+struct alignas(kCacheLine) Chunk {
+  PageArena* arena;
+  uintptr_t iova_offset;  // device address less virtual address, constant within a chunk
+  uint32_t page_shift;    // 0 while the chunk belongs to no page class
+  uint32_t first_page;    // pages below hold this header
+  uint32_t pages;         // usable pages
+  uint32_t home;          // how many of them are home
+  uint32_t extent;        // index of the extent it was carved from
+  uint32_t small_pages;   // 4 KiB pages that exist in it (an extent's last chunk is one short), header included
+  Chunk* next;            // links of the class's list of chunks with pages at home, or of the list of free chunks
+  Chunk* previous;
+  uint64_t home_bits[8];  // which pages are home, by page number
+
+  static Chunk* Of(const void* address) {
+    return reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(address) & ~(kChunkBytes - 1));
+  }
+  PageMeta* metas() { return reinterpret_cast<PageMeta*>(this + 1); }
+  PageMeta* MetaOf(const void* address) {
+    return metas() + ((reinterpret_cast<uintptr_t>(address) & (kChunkBytes - 1)) >> page_shift);
+  }
+};
+
+// Pages of one class by where they are, and the memory behind all classes.
+struct ArenaStats {
+  uint64_t chunks = 0;                 // 2 MiB each, taken from EAL
+  uint64_t free_chunks = 0;            // of these, cut for no class
+  uint64_t pages[kPageClasses] = {};   // pages of each class that exist
+  uint64_t home[kPageClasses] = {};    // of these, in the arena
+  uint64_t ring[kPageClasses] = {};    // in the shared ring
+  uint64_t cached[kPageClasses] = {};  // in the lanes' caches
+
+  // Pages that pools hold: being carved, with objects out, or with freed objects waiting for their neighbours.
+  uint64_t InUse(uint32_t page_class) const {
+    return pages[page_class] - home[page_class] - ring[page_class] - cached[page_class];
+  }
+};
+
+// Shared FIFO of whole pages of one class, between the lcores' caches and the arena.
+class PageRing {
+ public:
+  static constexpr uint32_t kSlots = 1024;
+
+  // Takes up to `n` pages, oldest first; gives how many. Any thread.
+  uint32_t Take(char** pages, uint32_t n);
+  // Puts up to `n` pages; gives how many fitted, the first ones. Any thread.
+  uint32_t Put(char* const* pages, uint32_t n);
+  uint32_t size() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  rte_spinlock_t lock_;
+  uint32_t head_ = 0;
+  std::atomic<uint32_t> count_;
+  char* slots_[kSlots];
+};
+
+// The memory of one socket. Lives in a memzone, so that every pool of the process finds the same one.
+class PageArena {
+ public:
+  // The arena of `socket` (SOCKET_ID_ANY has one of its own); made at first use. Null when EAL has no memory for it.
+  // Control threads only.
+  static PageArena* ForSocket(int socket);
+
+  // Takes up to `n` pages of class `page_class`, growing by new chunks when none are home; gives how many. Fewer than
+  // `n` means that EAL has no more memory or the limit is reached. Any thread; takes a lock and may call EAL.
+  uint32_t Take(uint32_t page_class, char** pages, uint32_t n);
+
+  // Puts whole pages of one class back home. Any thread.
+  void Give(uint32_t page_class, char* const* pages, uint32_t n);
+
+  // Gives extents back to EAL all of whose chunks have all pages home. Gives the number of bytes returned.
+  uint64_t Trim();
+
+  // The cache of one lane and class, made at first use; null when EAL has no memory for it. Only the lane's own thread
+  // may use what it gets (of the shared lane: whoever holds shared_lane_lock()).
+  PageCache* CacheFor(uint32_t lane, uint32_t page_class);
+  rte_spinlock_t* shared_lane_lock() { return &shared_lane_lock_; }
+
+  // The pools that live off this arena, for what concerns an lcore in all of them.
+  void AddPool(PageFragPool* pool);
+  void RemovePool(PageFragPool* pool);
+  // Takes back what a departing lcore holds, in its pools' lanes and in its caches. Runs in that lcore's thread.
+  void RetireLane(uint32_t lane);
+
+  // Sends the pages in one lane's caches home. No thread may use that lane meanwhile.
+  void FlushCaches(uint32_t lane);
+  // Sends the pages in the shared rings home. Any thread.
+  void FlushRings();
+
+  PageRing& ring(uint32_t page_class) { return rings_[page_class]; }
+  int socket() const { return socket_; }
+  // One moment's picture; the caches of running lcores are read as they are.
+  ArenaStats Stats();
+
+  // A tag that no other pool of this process has had; never 0.
+  uint32_t NewTag() { return next_tag_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kMaxExtents = 1024;
+  static constexpr uint32_t kMaxExtentChunks = 32;  // 64 MiB
+
+  struct Extent {
+    const rte_memzone* zone;
+    uint32_t chunks;
+  };
+
+  bool GrowLocked();
+  Chunk* ChunkForLocked(uint32_t page_class);
+  void CutLocked(Chunk* chunk, uint32_t page_class);
+  void Link(Chunk** list, Chunk* chunk);
+  void Unlink(Chunk** list, Chunk* chunk);
+
+  rte_spinlock_t lock_;
+  int socket_ = -1;
+  uint32_t extents_in_use_ = 0;
+  uint32_t zone_number_ = 0;
+  uint64_t chunks_ = 0;
+  std::atomic<uint32_t> next_tag_;
+  uint64_t pages_[kPageClasses] = {};
+  uint64_t home_[kPageClasses] = {};
+  Chunk* with_home_[kPageClasses] = {};  // chunks of a class with at least one page at home
+  Chunk* free_chunks_ = nullptr;
+  rte_spinlock_t shared_lane_lock_;
+  rte_spinlock_t pools_lock_;
+  PageFragPool* pools_ = nullptr;  // linked through PageFragPool::next_pool, under pools_lock_
+  std::atomic<PageCache*> caches_[kLanes][kPageClasses];
+  uint64_t free_chunk_count_ = 0;
+  PageRing rings_[kPageClasses];
+  Extent extents_[kMaxExtents] = {};
+};
+
+}  // namespace halfpage

@@ -1,0 +1,36 @@
+#include "mempool/page_frag_environment.h"
+
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+
+namespace halfpage {
+
+const char* ReadPageFragEnvironment(PageFragSettings* settings) {
+  if (const char* value = std::getenv("PAGE_FRAG_PAGE_SIZE")) {
+    if (!absl::SimpleAtoi(value, &settings->page_size)) {
+      return "PAGE_FRAG_PAGE_SIZE is no number of bytes: give a power of two from 4096 to 131072, or 0 to choose";
+    }
+  }
+  if (const char* value = std::getenv("PAGE_FRAG_RECYCLE")) {
+    const absl::string_view mode = value;
+    if (mode == "lifo") {
+      settings->recycle = RecycleMode::kLifo;
+    } else if (mode == "ring") {
+      settings->recycle = RecycleMode::kRing;
+    } else if (mode == "off") {
+      settings->recycle = RecycleMode::kOff;
+    } else {
+      return "PAGE_FRAG_RECYCLE is none of lifo, ring, off";
+    }
+  }
+  if (const char* value = std::getenv("PAGE_FRAG_COLOUR")) {
+    const absl::string_view colour = value;
+    if (colour != "0" && colour != "1") return "PAGE_FRAG_COLOUR is neither 0 nor 1";
+    settings->colour = colour == "1";
+  }
+  return nullptr;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,13 @@
+// The PAGE_FRAG_* environment variables, for applications that know nothing of the handler.
+#pragma once
+
+#include "mempool/page_frag_settings.h"
+
+namespace halfpage {
+
+// Overrides `settings` by PAGE_FRAG_PAGE_SIZE (bytes), PAGE_FRAG_RECYCLE (lifo, ring, off) and PAGE_FRAG_COLOUR (0, 1).
+// Gives null, or what is wrong with a value; `settings` then holds what was read before it. Not while another thread
+// changes the environment.
+const char* ReadPageFragEnvironment(PageFragSettings* settings);
+
+}  // namespace halfpage

@@ -1,0 +1,218 @@
+// Hot path: one page_frag pool. Objects (mempool header, mbuf, private area, room) are carved out of whole pages when
+// they are dequeued; a page goes back as soon as its last object is freed.
+//
+// Every lcore has a lane of its own: the page it carves, a table of what it freed, objects it took back. Lanes meet
+// only in pages whose objects they free between them (one atomic word per page) and in the shared rings of whole pages.
+#pragma once
+
+#include <rte_branch_prediction.h>
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "mempool/page_arena.h"
+#include "mempool/page_cache.h"
+#include "mempool/page_frag_settings.h"
+#include "mempool/page_layout.h"
+
+namespace halfpage {
+
+// Objects of one page that a lane has freed and told nobody of yet.
+struct FreedOnPage {
+  char* page;
+  uint64_t mask;
+};
+
+// Pages on a list through PageMeta::next. One thread at a time.
+struct PageList {
+  char* head = nullptr;
+  uint32_t size = 0;
+
+  void Push(char* page) {
+    Chunk::Of(page)->MetaOf(page)->next = head;
+    head = page;
+    ++size;
+  }
+  char* Pop() {
+    char* page = head;
+    head = Chunk::Of(page)->MetaOf(page)->next;
+    --size;
+    return page;
+  }
+};
+
+struct alignas(kCacheLine) Lane {
+  static constexpr uint32_t kTableSlots = 32;
+  static constexpr uint32_t kStashSlots = 256;
+  static constexpr uint32_t kPartialPages = 64;
+
+  char* next = nullptr;  // object to hand out next
+  uint32_t left = 0;     // objects not handed out yet on its page
+  uint32_t index = 0;    // lcore id, or kSharedLane
+  PageCache* cache = nullptr;
+  uint32_t stash_size = 0;
+  PageList reserved;  // whole pages set aside for a request larger than the cache
+  PageList partial;   // pages with some free objects, for Reserve()
+  // Objects this lane may hand out before it has to ask the pool; written by the lane, read by statistics.
+  std::atomic<int64_t> credit{0};
+  Counter pages_opened;
+  Counter pages_closed;
+  Counter nobuf;  // requests that could not be met
+  FreedOnPage table[kTableSlots] = {};
+  PageCounters counters;
+  void* stash[kStashSlots];  // free objects taken from partial pages
+};
+
+class PageFragPool {
+ public:
+  // Identifies the process that made the pool; first, so that a foreign pool is told by one load.
+  uint64_t token;
+  PageLayout layout;
+  uint32_t header_size;  // of the mempool's object header
+  uint32_t page_class;
+  uint32_t tag;
+  RecycleMode recycle;
+  int64_t credit_batch;
+  PageArena* arena;
+  rte_mempool* mempool;
+  PageFragPool* next_pool;  // list of the arena's pools, under its lock
+  std::atomic<Lane*> lanes[kLanes];
+  alignas(kCacheLine) std::atomic<int64_t> budget;  // objects that no lane has a claim to
+  alignas(kCacheLine) rte_spinlock_t partial_lock;
+  PageList partial;  // under partial_lock
+
+  // Hands out `n` objects or none at all. Gives 0 or -ENOBUFS; `objects` is not written in the latter case (the mempool
+  // cache above passes its own array and goes on using it).
+  int Take(Lane& lane, void** objects, uint32_t n) {
+    if (unlikely(lane.credit.load(std::memory_order_relaxed) < static_cast<int64_t>(n)) && !Borrow(lane, n)) {
+      return NoBuffer(lane);
+    }
+    if (unlikely(WithinReach(lane) < n) && !Reserve(lane, n)) return NoBuffer(lane);
+    lane.credit.store(lane.credit.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
+    if (unlikely(lane.stash_size != 0)) {
+      while (n != 0 && lane.stash_size != 0) {
+        *objects++ = lane.stash[--lane.stash_size];
+        --n;
+      }
+    }
+    while (n != 0) {
+      if (lane.left == 0) OpenPage(lane);
+      const uint32_t taken = n < lane.left ? n : lane.left;
+      char* object = lane.next;
+      for (uint32_t i = 0; i < taken; ++i) {
+        objects[i] = object;
+        object += layout.stride;
+      }
+      lane.next = object;
+      lane.left -= taken;
+      objects += taken;
+      n -= taken;
+    }
+    return 0;
+  }
+
+  // Takes back `n` objects of this pool, in any order and from any page.
+  void Give(Lane& lane, void* const* objects, uint32_t n) {
+    const uintptr_t offset_mask = layout.page_size() - 1;
+    for (uint32_t i = 0; i < n;) {
+      char* const object = static_cast<char*>(objects[i]);
+      const auto address = reinterpret_cast<uintptr_t>(object);
+      char* const page = reinterpret_cast<char*>(address & ~offset_mask);
+      const uint32_t index = layout.IndexOf(static_cast<uint32_t>(address & offset_mask) - header_size);
+      // Objects mostly come back in the order in which they lie on the page.
+      uint32_t run = 1;
+      while (i + run < n && index + run < layout.objects &&
+             objects[i + run] == object + static_cast<size_t>(run) * layout.stride) {
+        ++run;
+      }
+      MarkFreed(lane, page, ((uint64_t{1} << run) - 1) << index);
+      i += run;
+    }
+    const int64_t credit = lane.credit.load(std::memory_order_relaxed) + n;
+    lane.credit.store(credit, std::memory_order_relaxed);
+    if (unlikely(credit > 2 * credit_batch)) Repay(lane);
+  }
+
+  // Objects neither handed out nor hidden by a claim; exact while no lane is at work.
+  uint32_t Available() const;
+
+  // The lane of the calling thread, made at first use; null without memory for it or for a thread without an lcore id:
+  // such use the shared lane under shared_lane_lock().
+  Lane* OwnLane() {
+    const uint32_t lcore = rte_lcore_id();
+    if (unlikely(lcore >= RTE_MAX_LCORE)) return nullptr;
+    Lane* lane = lanes[lcore].load(std::memory_order_acquire);
+    return likely(lane != nullptr) ? lane : MakeLane(lcore);
+  }
+  Lane* MakeLane(uint32_t index);
+
+  // Takes back what the lane holds besides objects in the application's hands. The lane must be at rest.
+  void FlushLane(Lane& lane);
+  // FlushLane() for all lanes; whole pages go home. The pool must be at rest.
+  void Flush();
+
+ private:
+  uint64_t WithinReach(const Lane& lane) const {
+    return lane.stash_size + lane.left +
+           static_cast<uint64_t>(lane.reserved.size + lane.cache->size()) * layout.objects;
+  }
+
+  void OpenPage(Lane& lane) {
+    char* page = likely(lane.reserved.head == nullptr) ? lane.cache->Pop() : lane.reserved.Pop();
+    Chunk* chunk = Chunk::Of(page);
+    PageMeta* meta = chunk->MetaOf(page);
+    const uint32_t number =
+        static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> layout.page_shift);
+    lane.next = page + layout.FirstOffset(number) + header_size;
+    lane.left = layout.objects;
+    lane.pages_opened.Add(1);
+    lane.counters.alloc_fast.Add(1);
+    if (meta->owner != lane.index) meta->owner = static_cast<uint16_t>(lane.index);
+    if (unlikely(meta->tag != tag)) WriteHeaders(lane.next, meta);
+  }
+
+  void MarkFreed(Lane& lane, char* page, uint64_t mask) {
+    FreedOnPage& slot = lane.table[(reinterpret_cast<uintptr_t>(page) >> layout.page_shift) % Lane::kTableSlots];
+    if (slot.page == page) {
+      mask |= slot.mask;
+      if (mask != layout.full_mask) {
+        slot.mask = mask;
+        return;
+      }
+      slot.page = nullptr;
+      Recycle(lane, page);
+    } else if (mask == layout.full_mask) {
+      Recycle(lane, page);
+    } else {
+      if (slot.page != nullptr) Publish(lane, slot.page, slot.mask);
+      slot.page = page;
+      slot.mask = mask;
+    }
+  }
+
+  void Recycle(Lane& lane, char* page) {
+    lane.pages_closed.Add(1);
+    if (likely(recycle == RecycleMode::kLifo && Chunk::Of(page)->MetaOf(page)->owner == lane.index)) {
+      lane.cache->PutOwn(page, lane.counters);
+    } else if (recycle != RecycleMode::kOff) {
+      lane.cache->PutShared(page, lane.counters);
+    } else {
+      arena->Give(page_class, &page, 1);
+    }
+  }
+
+  // The slow paths, all in page_frag_pool.cc.
+  bool Borrow(Lane& lane, uint32_t n);
+  void Repay(Lane& lane);
+  bool Reserve(Lane& lane, uint32_t n);
+  bool TakeBackPartial(Lane& lane);
+  void FlushTable(Lane& lane);
+  void Publish(Lane& lane, char* page, uint64_t mask);
+  void WriteHeaders(char* first_object, PageMeta* meta);
+  int NoBuffer(Lane& lane);
+  uint64_t BitOf(const char* object) const;
+};
+
+}  // namespace halfpage

@@ -1,0 +1,22 @@
+// What a page_frag pool can be asked for, by its creator (pool config pointer) or by the environment (unmodified apps).
+#pragma once
+
+#include <cstdint>
+
+namespace halfpage {
+
+// Where a page goes when all of its objects are free.
+enum class RecycleMode : uint8_t {
+  kLifo,  // own pages to the lcore's cache (last in, first out), others' to the shared ring
+  kRing,  // all through the shared ring
+  kOff,   // back to the arena under its lock, so that the worth of recycling can be measured
+};
+
+// Passed as `pool_config` of rte_mempool_set_ops_byname(); read while the pool is populated, not kept.
+struct PageFragSettings {
+  uint32_t page_size = 0;  // bytes, a power of two from 4 KiB to 128 KiB; 0: chosen from the object's size
+  RecycleMode recycle = RecycleMode::kLifo;
+  bool colour = true;  // shift objects by the page's number, so that pages do not collide in one cache set
+};
+
+}  // namespace halfpage

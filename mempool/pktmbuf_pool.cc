@@ -1,0 +1,96 @@
+#include "mempool/pktmbuf_pool.h"
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "mempool/page_frag.h"
+
+namespace halfpage {
+namespace {
+
+bool OpsRegistered(const std::string& name) {
+  for (unsigned i = 0; i < rte_mempool_ops_table.num_ops; ++i) {
+    if (name == rte_mempool_ops_table.ops[i].name) return true;
+  }
+  return false;
+}
+
+absl::Status PopulateError(const PktmbufPoolConfig& config, int error) {
+  const uint64_t object = 64 + sizeof(rte_mbuf) + config.data_room;
+  if (error == ENOMEM) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "pool %s: EAL has no memory for %u buffers of %u bytes (%u MiB with headers); give EAL more "
+        "(-m), lower the pool's size, or take ops page_frag, which needs memory only for buffers in use",
+        config.name, config.size, config.data_room, object * config.size >> 20));
+  }
+  return absl::ErrnoToStatus(error, absl::StrFormat("pool %s: cannot be populated by %s", config.name, config.ops));
+}
+
+}  // namespace
+
+absl::StatusOr<PktmbufPool> PktmbufPool::Create(const PktmbufPoolConfig& config) {
+  if (config.ops == "page_frag") {
+    const int index = page_frag_register();
+    if (index < 0) return absl::ErrnoToStatus(-index, "mempool handler page_frag: no free slot in DPDK's table of 16");
+  }
+  if (!OpsRegistered(config.ops)) {
+    return absl::NotFoundError(absl::StrFormat(
+        "pool %s: no mempool handler named %s is loaded; load its library with -d", config.name, config.ops));
+  }
+  rte_mempool* pool =
+      rte_mempool_create_empty(config.name.c_str(), config.size, sizeof(rte_mbuf) + config.data_room, config.cache,
+                               sizeof(rte_pktmbuf_pool_private), config.socket < 0 ? SOCKET_ID_ANY : config.socket, 0);
+  if (pool == nullptr) {
+    return absl::ErrnoToStatus(rte_errno, absl::StrFormat("pool %s: rte_mempool_create_empty", config.name));
+  }
+  PageFragSettings settings = config.page_frag;
+  int result = rte_mempool_set_ops_byname(pool, config.ops.c_str(), config.ops == "page_frag" ? &settings : nullptr);
+  if (result == 0) {
+    rte_pktmbuf_pool_private area;
+    std::memset(&area, 0, sizeof(area));
+    area.mbuf_data_room_size = config.data_room;
+    rte_pktmbuf_pool_init(pool, &area);
+    result = rte_mempool_populate_default(pool);
+  }
+  if (result < 0) {
+    rte_mempool_free(pool);
+    return PopulateError(config, -result);
+  }
+  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+  pool->pool_config = nullptr;  // points to this frame
+  return PktmbufPool(pool, config);
+}
+
+PktmbufPool::PktmbufPool(PktmbufPool&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), config_(std::move(other.config_)) {}
+
+PktmbufPool& PktmbufPool::operator=(PktmbufPool&& other) noexcept {
+  if (this != &other) {
+    rte_mempool_free(pool_);
+    pool_ = std::exchange(other.pool_, nullptr);
+    config_ = std::move(other.config_);
+  }
+  return *this;
+}
+
+PktmbufPool::~PktmbufPool() {
+  rte_mempool_free(pool_);
+}
+
+uint32_t PktmbufPool::in_use() const {
+  return rte_mempool_in_use_count(pool_);
+}
+
+void PktmbufPool::Flush() {
+  for (unsigned lcore = 0; lcore < RTE_MAX_LCORE; ++lcore) {
+    if (rte_mempool_cache* cache = rte_mempool_default_cache(pool_, lcore)) rte_mempool_cache_flush(cache, pool_);
+  }
+  FlushPageFragPool(pool_);
+}
+
+}  // namespace halfpage
