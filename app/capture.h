@@ -37,7 +37,7 @@ class Capture {
   // bytes), "damaged" (at most one: nothing behind it can be read). And "cut_by_snaplen": frames that were used, with
   // fewer bytes than were on the wire.
   const std::map<std::string, uint64_t>& skipped() const { return skipped_; }
-  // libpcap's words for the damage, empty where there is none.
+  // What the damage is, mostly in libpcap's words; empty where there is none.
   const std::string& damage() const { return damage_; }
 
  private:

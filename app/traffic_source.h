@@ -58,15 +58,15 @@ class TrafficSource {
   static bool FillChain(rte_mempool* pool, rte_mbuf* first, const Template& frame, const uint8_t* head, uint32_t room);
 
   // The worker writes these with every burst.
-  size_t next_ = 0;      // position in `templates_`
-  uint32_t flow_ = 0;    // of the next frame
+  size_t next_ = 0;    // position in `templates_`
+  uint32_t flow_ = 0;  // of the next frame
   uint64_t filled_ = 0;
   uint64_t nobuf_ = 0;
   // Fixed before the run.
-  uint64_t limit_ = 0;   // UINT64_MAX: none
+  uint64_t limit_ = 0;  // UINT64_MAX: none
   uint32_t flows_ = 1;
-  uint32_t skew_ = 0;    // added to the flow at each end of `templates_`
-  uint32_t room_ = 0;    // usable bytes of a first segment (data room less headroom)
+  uint32_t skew_ = 0;  // added to the flow at each end of `templates_`
+  uint32_t room_ = 0;  // usable bytes of a first segment (data room less headroom)
   rte_mempool* pool_ = nullptr;
   std::vector<Template> templates_;
   std::unique_ptr<Capture> capture_;            // what templates point into,

@@ -4,20 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "mempool/counter.h"
 #include "mempool/page_arena.h"
 #include "mempool/page_frag_settings.h"
 
 namespace halfpage {
-
-// A counter with one writer. Readers see some recent value; it never goes backwards.
-class Counter {
- public:
-  void Add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  uint64_t Read() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
 
 // Counted as the kernel's page_pool counts (ethtool's rx_pp_*), per lane of a pool. A lane writes its own only.
 struct PageCounters {

@@ -32,11 +32,11 @@ struct FilterRule {
 struct ProgramConfig {
   std::string name;
   ProgramKind kind = ProgramKind::kPass;
-  bool frags = false;                       // may be shown chained frames (the kernel's xdp.frags)
-  std::string target;                       // kRedirect: device end that frames leave through
-  std::vector<FilterRule> rules;            // kFilter
-  XdpAction fallback = XdpAction::kPass;    // kFilter: verdict of a frame that no rule matches (`default:`)
-  std::string fallback_target;              // kFilter: device end where `default: redirect`
+  bool frags = false;                     // may be shown chained frames (the kernel's xdp.frags)
+  std::string target;                     // kRedirect: device end that frames leave through
+  std::vector<FilterRule> rules;          // kFilter
+  XdpAction fallback = XdpAction::kPass;  // kFilter: verdict of a frame that no rule matches (`default:`)
+  std::string fallback_target;            // kFilter: device end where `default: redirect`
 };
 
 }  // namespace halfpage

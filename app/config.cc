@@ -1,0 +1,54 @@
+#include "app/config.h"
+
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "app/config_check.h"
+#include "app/config_faults.h"
+#include "app/config_override.h"
+#include "app/config_reader.h"
+#include "app/config_yaml.h"
+
+namespace halfpage {
+namespace {
+
+void Load(const std::string& path, const std::vector<ConfigOverride>& overrides, Config& config, FaultList& faults) {
+  const absl::StatusOr<std::string> text = ReadConfigText(path);
+  if (!text.ok()) {
+    faults.Fault("", absl::StrCat(text.status().message(), ": give the path of a YAML file, or - for standard input"));
+    return;
+  }
+  ParsedYaml yaml = ParseYaml(*text, "");
+  if (!yaml.ok) {
+    faults.FaultAt({yaml.line, ""}, "", yaml.message);
+    return;
+  }
+  for (const ConfigOverride& setting : overrides) ApplyOverride(setting, yaml.root, faults);
+  ReadConfig(yaml.root, config, faults);
+  const bool standard_input = path == "-";
+  const auto folder = standard_input ? std::filesystem::current_path() : std::filesystem::path(path).parent_path();
+  FillIn(folder.string(), config);
+  CheckConfig(config, faults);
+}
+
+}  // namespace
+
+LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  LoadedConfig loaded;
+  loaded.config.file = path;
+  FaultList faults(path == "-" ? "<stdin>" : path);
+  try {
+    Load(path, overrides, loaded.config, faults);
+  } catch (const std::exception& error) {
+    // Memory ran out, or the file system changed under us; nothing in the file itself leads here.
+    faults.Fault("", absl::StrCat("cannot be loaded: ", error.what()));
+  }
+  loaded.faults = faults.TakeFaults();
+  loaded.warnings = faults.TakeWarnings();
+  return loaded;
+}
+
+}  // namespace halfpage

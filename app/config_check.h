@@ -1,0 +1,51 @@
+// Checks that need more than one key: references, sizes against each other, files.
+//
+// Each looks at a Config in which every value is in its own range, and adds faults and warnings. What the reader already
+// found fault with is left alone, so that one mistake makes one message.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "app/config.h"
+#include "app/config_faults.h"
+
+namespace halfpage {
+
+// Fills in what a file may leave to us: the only pool as a source's pool, names of rules, absolute capture paths (from
+// `folder`), and for `workers: auto` the one worker that does everything.
+void FillIn(const std::string& folder, Config& config);
+
+// All of the checks below.
+void CheckConfig(const Config& config, FaultList& faults);
+
+// Names that are twice, references that lead nowhere, things that nobody uses.
+void CheckNames(const Config& config, FaultList& faults);
+// Every end polled by one worker, every source driven by one.
+void CheckWorkers(const Config& config, FaultList& faults);
+// Rules and ports that can never match.
+void CheckRules(const Config& config, FaultList& faults);
+// Caches, pages and sizes of each pool.
+void CheckPools(const Config& config, FaultList& faults);
+// All pools together against EAL's memory.
+void CheckMemory(const Config& config, FaultList& faults);
+// MTUs against programs and buffers.
+void CheckMtus(const Config& config, FaultList& faults);
+// Frames against MTUs, captures against what libpcap can read. Reads every capture.
+void CheckFrames(const Config& config, FaultList& faults);
+// EAL arguments that contradict the preset.
+void CheckEal(const Config& config, FaultList& faults);
+// Files that would be written.
+void CheckOutputs(const Config& config, FaultList& faults);
+
+// Where an end is in `Config::veth`.
+struct EndPlace {
+  size_t pair = 0;
+  size_t end = 0;  // 0 or 1
+};
+
+// Every end by its name; of two with one name, the first.
+std::map<std::string, EndPlace> EndsByName(const Config& config);
+
+}  // namespace halfpage

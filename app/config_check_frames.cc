@@ -1,0 +1,149 @@
+// Frames: how long they may be on each way, and how long the sources' frames are.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "app/capture.h"
+#include "app/config_check.h"
+#include "app/config_units.h"
+
+namespace halfpage {
+namespace {
+
+constexpr uint32_t kHeadroom = 128;     // RTE_PKTMBUF_HEADROOM
+constexpr uint32_t kEthernetHeader = 14;
+constexpr uint32_t kVlanTag = 4;        // a tagged frame may be longer by so much (the kernel's is_skb_forwardable)
+constexpr uint32_t kMostDataRoom = 65535;
+
+// Of the pools that sources use, the one with the smallest room: its frames are the first to need a second buffer.
+const PktmbufPoolConfig* TightestPool(const Config& config) {
+  const PktmbufPoolConfig* tightest = nullptr;
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    const bool used = std::any_of(config.traffic.begin(), config.traffic.end(),
+                                  [&pool](const TrafficConfig& traffic) { return traffic.pool == pool.name; });
+    if (used && (tightest == nullptr || pool.data_room < tightest->data_room)) tightest = &pool;
+  }
+  return tightest;
+}
+
+// The longest frame that can cross a pair, either way, and how that comes about.
+struct FrameLimit {
+  uint32_t bytes = 0;
+  std::string text;
+};
+
+FrameLimit LimitOf(const VethConfig& veth) {
+  const VethEndConfig& smaller = veth.ends[1].mtu < veth.ends[0].mtu ? veth.ends[1] : veth.ends[0];
+  const uint32_t bytes = smaller.mtu + kEthernetHeader + kVlanTag;
+  return {bytes, absl::StrCat(bytes, " (mtu ", smaller.mtu, " of `", smaller.name, "` + ", kEthernetHeader,
+                              " Ethernet + ", kVlanTag, " VLAN)")};
+}
+
+void CheckSizes(const TrafficConfig& traffic, const FrameLimit& limit, const std::string& path, FaultList& faults) {
+  std::vector<std::string> refused;
+  uint32_t longest = 0;
+  for (const auto& [size, weight] : traffic.sizes) {
+    if (size <= limit.bytes) continue;
+    refused.push_back(absl::StrCat(size));
+    longest = std::max(longest, size);
+  }
+  if (refused.empty()) return;
+  faults.Fault(path + ".sizes",
+               absl::StrCat("every frame of ", absl::StrJoin(refused, ", "), " bytes would be refused: the longest that "
+                            "crosses this pair has ", limit.text, "; use shorter frames, or mtu: ",
+                            longest - kEthernetHeader - kVlanTag, " on both ends"));
+}
+
+void WarnOfSkipped(const Capture& capture, const std::string& path, FaultList& faults) {
+  std::vector<std::string> reasons;
+  for (const auto& [reason, records] : capture.skipped()) {
+    if (records > 0) reasons.push_back(absl::StrCat(reason, " ", records));
+  }
+  if (reasons.empty()) return;
+  faults.Warn(path, absl::StrCat("not every record is used as it was on the wire: ", absl::StrJoin(reasons, ", "),
+                                 capture.damage().empty() ? "" : absl::StrCat(" (", capture.damage(), ")"), "; ",
+                                 capture.size(), " frames are"));
+}
+
+void WarnOfLong(const Capture& capture, const FrameLimit& limit, const std::string& path, FaultList& faults) {
+  uint64_t refused = 0;
+  for (size_t i = 0; i < capture.size(); ++i) refused += capture.frame(i).size() > limit.bytes ? 1 : 0;
+  if (refused == 0) return;
+  faults.Warn(path, absl::StrCat(refused, " of ", capture.size(), " frames are longer than ", limit.text,
+                                 " and will be refused and counted; the longest has ", capture.longest(),
+                                 ": raise mtu to ", capture.longest() - kEthernetHeader, " on both ends to take all"));
+}
+
+}  // namespace
+
+void CheckMtus(const Config& config, FaultList& faults) {
+  const PktmbufPoolConfig* pool = TightestPool(config);
+  if (pool == nullptr || faults.Touches("pools")) return;
+  std::map<std::string, const ProgramConfig*> programs;
+  for (const ProgramConfig& program : config.programs) programs.emplace(program.name, &program);
+  const uint32_t limit = pool->data_room - kHeadroom - kEthernetHeader;
+  for (size_t i = 0; i < config.veth.size(); ++i) {
+    for (size_t end = 0; end < 2; ++end) {
+      const VethEndConfig& receiver = config.veth[i].ends[end];
+      const auto program = programs.find(receiver.program);
+      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "]");
+      if (program == programs.end() || program->second->frags || faults.Touches("programs")) continue;
+      // As the kernel does at attach, the peer's MTU counts too: it is what comes in.
+      const size_t larger = config.veth[i].ends[1 - end].mtu > receiver.mtu ? 1 - end : end;
+      const VethEndConfig& decides = config.veth[i].ends[larger];
+      const std::string mtu_path = absl::StrCat("veth[", i, "].ends[", larger, "].mtu");
+      if (decides.mtu <= limit || faults.Touches(path) || faults.Touches(mtu_path)) continue;
+      const uint32_t room = decides.mtu + kHeadroom + kEthernetHeader;
+      faults.Fault(
+          mtu_path,
+          absl::StrCat("mtu ", decides.mtu, " is past ", limit, ", the limit for `", receiver.name, "`: its program `",
+                       receiver.program, "` has frags: false and must see a frame in one buffer, and pool `", pool->name,
+                       "` has data_room ", pool->data_room, " - ", kHeadroom, " headroom - ", kEthernetHeader,
+                       " Ethernet = ", limit, "; write frags: true on the program",
+                       room <= kMostDataRoom ? absl::StrCat(", data_room: ", room, " or more on the pool") : "",
+                       limit >= 68 ? absl::StrCat(", or mtu: ", limit, " or less on both ends") : ""));
+    }
+  }
+}
+
+void CheckFrames(const Config& config, FaultList& faults) {
+  const std::map<std::string, EndPlace> ends = EndsByName(config);
+  std::map<std::string, absl::StatusOr<Capture>> captures;  // each file is read once, however many sources use it
+  for (size_t i = 0; i < config.traffic.size(); ++i) {
+    const TrafficConfig& traffic = config.traffic[i];
+    const std::string path = absl::StrCat("traffic[", i, "]");
+    const auto place = ends.find(traffic.into);
+    const bool limited = place != ends.end() && !faults.Touches("veth");
+    const FrameLimit limit = limited ? LimitOf(config.veth[place->second.pair]) : FrameLimit();
+    if (traffic.source == TrafficConfig::Source::kGenerator) {
+      if (limited && !faults.Touches(path + ".sizes") && !faults.Touches(path + ".source")) {
+        CheckSizes(traffic, limit, path, faults);
+      }
+      if (traffic.destination_port + traffic.ports - 1 > 65535 && !faults.Touches(path)) {
+        faults.Fault(path + ".ports", absl::StrCat("ports ", traffic.destination_port, " to ",
+                                                   traffic.destination_port + traffic.ports - 1,
+                                                   " end past 65535: write ports: ", 65536 - traffic.destination_port,
+                                                   " or less"));
+      }
+      continue;
+    }
+    const std::string file_path = path + ".file";
+    if (traffic.file.empty() || faults.Touches(file_path)) continue;
+    if (!captures.contains(traffic.file)) captures.emplace(traffic.file, Capture::Read(traffic.file));
+    const absl::StatusOr<Capture>& capture = captures.at(traffic.file);
+    if (!capture.ok()) {
+      faults.Fault(file_path, std::string(capture.status().message()));
+      continue;
+    }
+    WarnOfSkipped(*capture, file_path, faults);
+    if (limited) WarnOfLong(*capture, limit, file_path, faults);
+  }
+}
+
+}  // namespace halfpage

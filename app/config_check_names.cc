@@ -1,0 +1,232 @@
+// Names: each once, each reference to something, nothing idle.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "app/config_check.h"
+#include "app/config_units.h"
+#include "app/nearest_name.h"
+
+namespace halfpage {
+namespace {
+
+// The things of one kind that a file has, in its order.
+struct Names {
+  absl::string_view kind;                // "program"
+  std::vector<std::string> names;        // as references spell them
+  std::vector<std::string> paths;        // "programs[0]"
+  bool complete = true;                  // no name was lost to a fault of the reader
+};
+
+void Add(Names& names, const std::string& name, std::string path, const FaultList& faults) {
+  if (!faults.Given(path + ".name") && faults.Touches(path)) names.complete = false;
+  names.names.push_back(name);
+  names.paths.push_back(std::move(path));
+}
+
+template <typename T>
+Names Collect(absl::string_view kind, const std::string& section, const std::vector<T>& items,
+              const FaultList& faults) {
+  Names names{kind, {}, {}, !faults.HasFaultAt(section)};
+  for (size_t i = 0; i < items.size(); ++i) Add(names, items[i].name, absl::StrCat(section, "[", i, "]"), faults);
+  return names;
+}
+
+Names CollectEnds(const Config& config, const FaultList& faults) {
+  Names names{"end", {}, {}, !faults.HasFaultAt("veth")};
+  for (size_t i = 0; i < config.veth.size(); ++i) {
+    if (faults.HasFaultAt(absl::StrCat("veth[", i, "]")) || faults.HasFaultAt(absl::StrCat("veth[", i, "].ends")) ||
+        !faults.Given(absl::StrCat("veth[", i, "].ends"))) {
+      names.complete = false;
+      continue;
+    }
+    for (size_t end = 0; end < 2; ++end) {
+      Add(names, config.veth[i].ends[end].name, absl::StrCat("veth[", i, "].ends[", end, "]"), faults);
+    }
+  }
+  return names;
+}
+
+void CheckUnique(const Names& names, FaultList& faults) {
+  std::map<std::string, std::string> first_paths;
+  for (size_t i = 0; i < names.names.size(); ++i) {
+    if (names.names[i].empty()) continue;
+    const auto [first, fresh] = first_paths.emplace(names.names[i], names.paths[i]);
+    if (fresh) continue;
+    faults.Fault(names.paths[i] + ".name", absl::StrCat(Shown(names.names[i]), " is the name of ", first->second,
+                                                        " already: give each ", names.kind, " its own"));
+  }
+}
+
+// What refers to things of one kind, and which of them it named.
+class References {
+ public:
+  References(const Names& names, FaultList& faults) : names_(names), faults_(faults) {
+    known_.insert(names.names.begin(), names.names.end());
+  }
+
+  // `name` at `path` must be one of the names; empty refers to nothing.
+  void Check(const std::string& name, const std::string& path) {
+    if (name.empty()) return;
+    used_.insert(name);
+    if (!names_.complete || known_.contains(name) || faults_.Touches(path)) return;
+    faults_.Fault(path, absl::StrCat("no ", names_.kind, " named ", Shown(name), DidYouMean(name, names_.names), " (",
+                                     names_.kind, "s here: ", ListNames(names_.names), ")"));
+  }
+
+  void WarnUnused(absl::string_view advice) {
+    for (size_t i = 0; i < names_.names.size(); ++i) {
+      if (names_.names[i].empty() || used_.contains(names_.names[i])) continue;
+      faults_.Warn(names_.paths[i],
+                   absl::StrCat("nothing uses the ", names_.kind, " ", Shown(names_.names[i]), ": ", advice));
+    }
+  }
+
+ private:
+  const Names& names_;
+  FaultList& faults_;
+  std::set<std::string> known_;
+  std::set<std::string> used_;
+};
+
+void CheckPrograms(const Config& config, References& ends, FaultList& faults) {
+  for (size_t i = 0; i < config.programs.size(); ++i) {
+    const ProgramConfig& program = config.programs[i];
+    const std::string path = absl::StrCat("programs[", i, "]");
+    ends.Check(program.target, path + ".target");
+    ends.Check(program.fallback_target, path + ".default_target");
+    for (size_t r = 0; r < program.rules.size(); ++r) {
+      ends.Check(program.rules[r].target, absl::StrCat(path, ".rules[", r, "].target"));
+    }
+    CheckUnique(Collect("rule", path + ".rules", program.rules, faults), faults);
+  }
+}
+
+void CheckVeth(const Config& config, References& programs, References& sinks) {
+  for (size_t i = 0; i < config.veth.size(); ++i) {
+    for (size_t end = 0; end < 2; ++end) {
+      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "]");
+      programs.Check(config.veth[i].ends[end].program, path + ".program");
+      sinks.Check(config.veth[i].ends[end].sink, path + ".sink");
+    }
+  }
+}
+
+// A claim of a worker on an end or a source: right if it is there, and nobody else's.
+void Claim(const std::string& name, const std::string& path, size_t worker, absl::string_view how,
+           References& references, std::map<std::string, size_t>& claimed, FaultList& faults) {
+  references.Check(name, path);
+  const auto [first, fresh] = claimed.emplace(name, worker);
+  if (fresh) return;
+  faults.Fault(path, absl::StrCat(Shown(name), " is ", how, " by worker ", first->second,
+                                  " already: exactly one worker may, so remove it from one list"));
+}
+
+void CheckAllClaimed(const Names& names, const std::map<std::string, size_t>& claimed, absl::string_view how,
+                     absl::string_view key, FaultList& faults) {
+  std::vector<std::string> missing;
+  for (const std::string& name : names.names) {
+    if (!name.empty() && !claimed.contains(name)) missing.push_back(Shown(name));
+  }
+  if (missing.empty() || !names.complete) return;
+  faults.Fault("lcores.workers", absl::StrCat("no worker ", how, " ", absl::StrJoin(missing, ", "), ": add it to `", key,
+                                              "` of exactly one worker, or write `workers: auto`"));
+}
+
+}  // namespace
+
+void CheckNames(const Config& config, FaultList& faults) {
+  const Names pools = Collect("pool", "pools", config.pools, faults);
+  const Names programs = Collect("program", "programs", config.programs, faults);
+  const Names sinks = Collect("sink", "sinks", config.sinks, faults);
+  const Names ends = CollectEnds(config, faults);
+  References to_pools(pools, faults), to_programs(programs, faults), to_sinks(sinks, faults), to_ends(ends, faults);
+  const bool whole_veth = !faults.Touches("veth");
+  const bool whole_traffic = !faults.Touches("traffic");
+
+  CheckUnique(pools, faults);
+  CheckUnique(programs, faults);
+  CheckUnique(sinks, faults);
+  CheckUnique(ends, faults);
+  CheckUnique(Collect("pair", "veth", config.veth, faults), faults);
+  CheckUnique(Collect("source", "traffic", config.traffic, faults), faults);
+  CheckVeth(config, to_programs, to_sinks);
+  CheckPrograms(config, to_ends, faults);
+  for (size_t i = 0; i < config.traffic.size(); ++i) {
+    const TrafficConfig& traffic = config.traffic[i];
+    const std::string path = absl::StrCat("traffic[", i, "]");
+    to_ends.Check(traffic.into, path + ".into");
+    to_pools.Check(traffic.pool, path + ".pool");
+    if (traffic.pool.empty() && pools.complete && !faults.Touches(path + ".pool")) {
+      faults.Fault(path + ".pool", absl::StrCat("missing, and there are several pools: name one of ",
+                                                ListNames(pools.names)));
+    }
+  }
+  if (whole_veth) {
+    to_programs.WarnUnused("name it as `program` of an end, or remove it");
+    to_sinks.WarnUnused("name it as `sink` of an end, or remove it");
+  }
+  if (whole_traffic) to_pools.WarnUnused("name it as `pool` of a source, or remove it and save its memory");
+}
+
+void CheckWorkers(const Config& config, FaultList& faults) {
+  if (!faults.Given("lcores.workers[0]")) return;  // `auto` is complete by the way it is made
+  const Names ends = CollectEnds(config, faults);
+  const Names sources = Collect("source", "traffic", config.traffic, faults);
+  References to_ends(ends, faults), to_sources(sources, faults);
+  std::map<std::string, size_t> polled, driven;
+  const bool whole = !faults.Touches("lcores");
+  for (size_t w = 0; w < config.lcores.workers.size(); ++w) {
+    const WorkerConfig& worker = config.lcores.workers[w];
+    const std::string path = absl::StrCat("lcores.workers[", w, "]");
+    for (size_t i = 0; i < worker.poll.size(); ++i) {
+      Claim(worker.poll[i], absl::StrCat(path, ".poll[", i, "]"), w, "polled", to_ends, polled, faults);
+    }
+    for (size_t i = 0; i < worker.generate.size(); ++i) {
+      Claim(worker.generate[i], absl::StrCat(path, ".generate[", i, "]"), w, "driven", to_sources, driven, faults);
+    }
+    if (whole && worker.poll.empty() && worker.generate.empty()) {
+      faults.Warn(path, "this worker has nothing to do, and takes an lcore: give it something to `poll`, or remove it");
+    }
+  }
+  if (!whole) return;
+  CheckAllClaimed(ends, polled, "polls", "poll", faults);
+  CheckAllClaimed(sources, driven, "drives", "generate", faults);
+}
+
+void CheckRules(const Config& config, FaultList& faults) {
+  constexpr uint8_t kTcp = 6, kUdp = 17, kSctp = 132;
+  constexpr uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd;
+  for (size_t p = 0; p < config.programs.size(); ++p) {
+    const std::vector<FilterRule>& rules = config.programs[p].rules;
+    for (size_t r = 0; r < rules.size(); ++r) {
+      const FilterRule& rule = rules[r];
+      const std::string path = absl::StrCat("programs[", p, "].rules[", r, "]");
+      if (faults.Touches(path)) continue;
+      const bool ports = rule.source_port.has_value() || rule.destination_port.has_value();
+      const std::string port_path = path + (rule.source_port.has_value() ? ".source_port" : ".destination_port");
+      if (ports && rule.protocol.has_value() && *rule.protocol != kTcp && *rule.protocol != kUdp &&
+          *rule.protocol != kSctp) {
+        faults.Fault(port_path, absl::StrCat("protocol ", *rule.protocol, " has no ports, so this rule never matches: "
+                                             "use tcp, udp or sctp, or remove the port"));
+      }
+      if (rule.ethertype.has_value() && *rule.ethertype != kIpv4 && *rule.ethertype != kIpv6 &&
+          (ports || rule.protocol.has_value())) {
+        faults.Fault(rule.protocol.has_value() ? path + ".protocol" : port_path,
+                     "only IP has protocols and ports, so this rule never matches: use `ethertype` ipv4, ipv6 or any, or "
+                     "remove this key");
+      }
+      if (!ports && !rule.protocol.has_value() && !rule.ethertype.has_value() && r + 1 < rules.size()) {
+        faults.Warn(path, absl::StrCat("matches every frame, so the ", rules.size() - r - 1,
+                                       " rules behind it decide nothing: move it to the end, or use `default`"));
+      }
+    }
+  }
+}
+
+}  // namespace halfpage

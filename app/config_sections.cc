@@ -1,0 +1,292 @@
+// Every key of the file: one function per section, one line per key. See app/config_fields.h.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "app/config_fields.h"
+#include "app/config_units.h"
+#include "app/config_values.h"
+
+namespace halfpage {
+namespace {
+
+constexpr size_t kMostPools = 64;
+constexpr size_t kMostPairs = 16;     // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
+constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
+constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
+constexpr double kYear = 365 * 86400.0;
+constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
+constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
+
+void Describe(EalConfig& eal, FieldVisitor& v);
+void Describe(PktmbufPoolConfig& pool, FieldVisitor& v);
+void Describe(VethEndConfig& end, FieldVisitor& v);
+void Describe(VethConfig& veth, FieldVisitor& v);
+void Describe(FilterRule& rule, FieldVisitor& v);
+void Describe(ProgramConfig& program, FieldVisitor& v);
+void Describe(TrafficConfig& traffic, FieldVisitor& v);
+void Describe(SinkConfig& sink, FieldVisitor& v);
+void Describe(WorkerConfig& worker, FieldVisitor& v);
+
+// A list of maps, each with the keys that Describe() gives a T.
+template <typename T>
+FieldList Maps(std::vector<T>& items, size_t min, size_t max) {
+  FieldList list;
+  list.min_items = min;
+  list.max_items = max;
+  list.size = [&items] { return items.size(); };
+  list.resize = [&items](size_t n) { items.assign(n, T()); };
+  list.fields = [&items](size_t i, FieldVisitor& v) { Describe(items[i], v); };
+  list.default_fields = [](FieldVisitor& v) {
+    T item;
+    Describe(item, v);
+  };
+  return list;
+}
+
+// A list of texts.
+FieldList Texts(std::vector<std::string>& items, const TextRule& rule, size_t max) {
+  FieldList list;
+  list.max_items = max;
+  list.size = [&items] { return items.size(); };
+  list.resize = [&items](size_t n) { items.assign(n, ""); };
+  list.value = [&items, rule](size_t i) { return Text(items[i], rule); };
+  return list;
+}
+
+FieldList NameList(std::vector<std::string>& items) {
+  return Texts(items, {.letters = TextRule::Letters::kName, .max = 31}, kMostNamed);
+}
+
+// Exactly the two ends of a pair.
+FieldList Ends(VethEndConfig (&ends)[2]) {
+  FieldList list;
+  list.min_items = list.max_items = 2;
+  list.size = [] { return size_t{2}; };
+  list.resize = [](size_t) {};
+  list.fields = [&ends](size_t i, FieldVisitor& v) { Describe(ends[i], v); };
+  list.default_fields = [](FieldVisitor& v) {
+    VethEndConfig end;
+    Describe(end, v);
+  };
+  return list;
+}
+
+using FrameSizes = std::vector<std::pair<uint32_t, uint32_t>>;
+
+void DescribeSize(std::pair<uint32_t, uint32_t>& size, FieldVisitor& v) {
+  v.Value({"size", "bytes of the frame without FCS", kRequired}, Number(size.first, kFrameBytes));
+  v.Value({"weight", "how often against the other sizes"}, Number(size.second, {.min = 1, .max = 1'000'000}));
+}
+
+// `imix`, a size, or a list whose items are sizes or {size, weight}.
+FieldList Sizes(FrameSizes& sizes) {
+  FieldList list;
+  list.min_items = 1;
+  list.max_items = 256;
+  list.size = [&sizes] { return sizes.size(); };
+  list.resize = [&sizes](size_t n) { sizes.assign(n, {64, 1}); };
+  list.fields = [&sizes](size_t i, FieldVisitor& v) { DescribeSize(sizes[i], v); };
+  list.default_fields = [](FieldVisitor& v) {
+    std::pair<uint32_t, uint32_t> size = {64, 1};
+    DescribeSize(size, v);
+  };
+  list.value = [&sizes](size_t i) {
+    FieldValue item = Number(sizes[i].first, kFrameBytes);
+    item.format = [&sizes, i] { return sizes[i].second == 1 ? absl::StrCat(sizes[i].first) : ""; };
+    return item;
+  };
+  const FieldValue number = NumberValue(
+      kFrameBytes, [] { return uint64_t{0}; },
+      [&sizes](uint64_t n) { sizes = {{static_cast<uint32_t>(n), 1}}; });
+  FieldValue word;
+  word.parse = [&sizes, number](absl::string_view text, bool quoted) -> absl::Status {
+    if (text == "imix") {
+      sizes.assign(std::begin(kImix), std::end(kImix));
+      return absl::OkStatus();
+    }
+    absl::Status status = number.parse(text, quoted);
+    if (status.ok()) return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat(status.message(), ", `imix`, or a list of numbers or {size: N, weight: W}"));
+  };
+  word.format = [&sizes]() -> std::string {
+    if (std::equal(sizes.begin(), sizes.end(), std::begin(kImix), std::end(kImix))) return "imix";
+    return sizes.size() == 1 && sizes[0].second == 1 ? absl::StrCat(sizes[0].first) : "";
+  };
+  word.rule = "imix (28 x 64, 16 x 570, 4 x 1514), one size from 60 to 65535, or a list of sizes or {size, weight}";
+  list.word = word;
+  return list;
+}
+
+// `auto` (left empty, filled in once all ends and sources are known) or a list.
+FieldList Workers(std::vector<WorkerConfig>& workers) {
+  FieldList list = Maps(workers, 1, kMostWorkers);
+  FieldValue word;
+  word.parse = [&workers](absl::string_view text, bool) -> absl::Status {
+    if (text != "auto") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Shown(text), " is not a list of workers: give auto, or a list of {poll: [ENDS], generate: [SOURCES]}"));
+    }
+    workers.clear();
+    return absl::OkStatus();
+  };
+  word.format = [&workers] { return workers.empty() ? "auto" : ""; };
+  word.rule = "auto (one worker does everything), or a list";
+  list.word = word;
+  return list;
+}
+
+void Describe(EalConfig& eal, FieldVisitor& v) {
+  v.Value({"preset", "lab: no hugepages, NIC or root; hugepages: the kernel's pool, no mount; none: only `args`"},
+          Choice(eal.preset, {"lab", "hugepages", "none"}));
+  v.Value({"memory", "what EAL may take; 32MiB of it are its own"},
+          Number(eal.memory, {.min = 64ull << 20, .max = 16ull << 40, .bytes = true}));
+  v.Value({"lcores", "auto: one per worker, or EAL's --lcores, as in 0@0,1@1"},
+          Text(eal.cores, {.letters = TextRule::Letters::kLcores, .max = 1024, .word = "auto"}));
+  v.Value({"file_prefix", "auto: unique per process, so that two runs never meet"}, Name(eal.file_prefix, 64));
+  v.List({"args", "further EAL arguments, as they are"}, Texts(eal.args, {}, kMostNamed));
+}
+
+void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
+  v.Value({"name", "unique among pools, at most 25 letters"}, Name(pool.name, 25));
+  v.Value({"ops", "mempool handler: page_frag, ring_mp_mc, stack or any registered one"}, Name(pool.ops));
+  v.Value({"size", "buffers that can be out at once (testpmd --total-num-mbufs)"},
+          Number(pool.size, {.min = 1, .max = 1u << 27}));
+  v.Value({"data_room", "bytes behind each mbuf, 128 of headroom included (testpmd --mbuf-size)"},
+          Number(pool.data_room, {.min = 128 + 60, .max = 65535, .bytes = true}));
+  v.Value({"cache", "buffers of the per-lcore cache (testpmd --mbcache); 1.5 times it may not pass `size`"},
+          Number(pool.cache, {.max = 512}));
+  v.Value({"socket", "NUMA node, auto for any"},
+          Number(pool.socket, {.max = 31, .word = "auto", .word_value = static_cast<uint64_t>(-1)}));
+  v.Value({"page_size", "page_frag: page that buffers share, auto: by the buffer's size"},
+          Number(pool.page_frag.page_size,
+                 {.min = 4096, .max = 131072, .bytes = true, .power_of_two = true, .word = "auto", .word_value = 0}));
+  v.Value({"recycle", "page_frag: free pages go to the lcore's cache, all to one ring, or back to the arena"},
+          Choice(pool.page_frag.recycle, {"lifo", "ring", "off"}));
+  v.Value({"colour", "page_frag: shift buffers page by page, against cache-set collisions"},
+          Flag(pool.page_frag.colour));
+}
+
+void Describe(VethEndConfig& end, FieldVisitor& v) {
+  v.Value({"name", "unique among the ends of all pairs", kRequired}, Name(end.name));
+  v.Value({"program", "judges what this end receives; \"\": none, everything passes"}, OptionalName(end.program));
+  v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(end.sink));
+  v.Value({"mtu", "bytes behind the Ethernet header, sent and received"}, Number(end.mtu, {.min = 68, .max = 65535}));
+}
+
+void Describe(VethConfig& veth, FieldVisitor& v) {
+  v.Value({"name", "of the pair", kRequired}, Name(veth.name));
+  v.Value({"queues", "per end"}, Number(veth.queues, {.min = 1, .max = 16}));
+  v.Value({"ring", "usable slots per queue"}, Number(veth.ring, {.min = 2, .max = 32768, .power_of_two = true}));
+  v.List({"ends", "the two devices", kRequired, "ends: [{name: veth0}, {name: veth1}]"}, Ends(veth.ends));
+}
+
+void Describe(FilterRule& rule, FieldVisitor& v) {
+  // The name that is filled in has a blank and must load again.
+  v.Value({"name", "of the rule's counter; left out: \"rule N\""},
+          Text(rule.name, {.letters = TextRule::Letters::kLabel, .max = 31, .may_be_empty = true}));
+  v.Value({"ethertype", "behind at most two VLAN tags"}, Ethertype(rule.ethertype));
+  v.Value({"protocol", "IPv4 protocol or last IPv6 next header"}, Protocol(rule.protocol));
+  v.Value({"source_port", "TCP, UDP or SCTP"}, Ports(rule.source_port));
+  v.Value({"destination_port", "TCP, UDP or SCTP"}, Ports(rule.destination_port));
+  v.Value({"verdict", "of a frame that all of the above match", kRequired}, Verdict(rule.verdict));
+  v.When(rule.verdict == XdpAction::kRedirect, "verdict", "redirect");
+  v.Value({"target", "end that the frame leaves through", kRequired}, Name(rule.target));
+}
+
+void Describe(ProgramConfig& program, FieldVisitor& v) {
+  v.Value({"name", "unique among programs", kRequired}, Name(program.name));
+  v.Value({"kind", "what it does with a frame"},
+          Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter"}));
+  v.Value({"frags", "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
+                    "redirect never look behind the first bytes"},
+          Flag(program.frags));
+  v.When(program.kind == ProgramKind::kRedirect, "kind", "redirect");
+  v.Value({"target", "end that frames leave through", kRequired}, Name(program.target));
+  v.When(program.kind == ProgramKind::kFilter, "kind", "filter");
+  v.List({"rules", "the first that matches decides"}, Maps(program.rules, 0, kMostNamed));
+  v.Value({"default", "verdict of a frame that no rule matches"}, Verdict(program.fallback));
+  v.When(program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect, "default", "redirect");
+  v.Value({"default_target", "end that such a frame leaves through", kRequired}, Name(program.fallback_target));
+}
+
+void Describe(TrafficConfig& traffic, FieldVisitor& v) {
+  v.Value({"name", "unique among sources", kRequired}, Name(traffic.name));
+  v.Value({"source", "a capture file's frames, or made-up UDP over IPv4"},
+          Choice(traffic.source, {"capture", "generator"}));
+  v.Value({"into", "end that sends the frames; its peer receives them", kRequired}, Name(traffic.into));
+  v.Value({"pool", "buffers come from here; left out: the only pool"}, OptionalName(traffic.pool, 25));
+  v.Value({"count", "frames to send, 0: no limit"}, Number(traffic.count, {}));
+  v.Value({"burst", "frames per transmit call"}, Number(traffic.burst, {.min = 1, .max = 64}));
+  v.When(traffic.source == TrafficConfig::Source::kCapture, "source", "capture");
+  v.Value({"file", "pcap or pcapng; relative to this file's folder", kRequired}, Text(traffic.file, {}));
+  v.Value({"loop", "begin again at the capture's end"}, Flag(traffic.loop));
+  v.When(traffic.source == TrafficConfig::Source::kGenerator, "source", "generator");
+  v.List({"sizes", "frame bytes without FCS"}, Sizes(traffic.sizes));
+  v.Value({"flows", "distinct UDP flows"}, Number(traffic.flows, {.min = 1, .max = 65536}));
+  v.Value({"destination_port", "UDP port of the first flow"}, Number(traffic.destination_port, {.min = 1, .max = 65535}));
+  v.Value({"ports", "flow F goes to destination_port + F modulo this"}, Number(traffic.ports, {.min = 1, .max = 65535}));
+}
+
+void Describe(SinkConfig& sink, FieldVisitor& v) {
+  v.Value({"name", "unique among sinks", kRequired}, Name(sink.name));
+  v.Value({"kind", "count and free, or write to a capture file"}, Choice(sink.kind, {"count", "pcap"}));
+  v.When(sink.kind == SinkConfig::Kind::kPcap, "kind", "pcap");
+  v.Value({"file", "pcap to write; relative to the working folder", kRequired}, Text(sink.file, {}));
+  v.Value({"snaplen", "bytes kept of each frame"}, Number(sink.snaplen, {.min = 1, .max = 65535}));
+  v.Value({"limit", "frames to write, later ones are only counted; 0: no limit"}, Number(sink.limit, {}));
+}
+
+void Describe(WorkerConfig& worker, FieldVisitor& v) {
+  v.List({"poll", "ends whose queues it polls"}, NameList(worker.poll));
+  v.List({"generate", "sources it drives"}, NameList(worker.generate));
+}
+
+void Describe(LcoreConfig& lcores, FieldVisitor& v) {
+  v.List({"workers", "one lcore each; every end and every source belongs to exactly one"}, Workers(lcores.workers));
+}
+
+void Describe(MeasureConfig& measure, FieldVisitor& v) {
+  v.Value({"duration", "0: until the sources end or a signal comes"}, Duration(measure.duration, kYear));
+  v.Value({"count", "frames over all sources, 0: no limit"}, Number(measure.count, {}));
+  v.Value({"stats_period", "between statistics blocks, 0: none"}, Duration(measure.stats_period, kYear));
+  v.Value({"budget", "frames per poll of a queue (NAPI's weight)"}, Number(measure.budget, {.min = 1, .max = 64}));
+  v.Value({"bulk", "frames per XDP_TX or redirect flush (kernel: 16)"}, Number(measure.bulk, {.min = 1, .max = 64}));
+  v.Value({"drain_timeout", "how long stopping may wait for rings to run empty"}, Duration(measure.drain_timeout, 3600));
+  v.Value({"seed", "of everything random"}, Number(measure.seed, {}));
+}
+
+void Describe(ReportConfig& report, FieldVisitor& v) {
+  v.Value({"json", "file for the final report, \"-\": standard output in place of the text, \"\": none"},
+          Text(report.json, {.may_be_empty = true}));
+}
+
+// A section whose keys are those of `section`.
+template <typename T>
+void Keys(FieldVisitor& v, const FieldInfo& info, T& section) {
+  v.Section(info, [&section](FieldVisitor& inner) { Describe(section, inner); });
+}
+
+}  // namespace
+
+void VisitConfig(Config& config, FieldVisitor& v) {
+  v.Value({"version", "of this format", kRequired, "version: 1"}, Version());
+  Keys(v, {"eal", "what EAL is started with, where the command line has no arguments for it"}, config.eal);
+  v.List({"pools", "packet buffers", kRequired, "pools: [{name: packets}]"}, Maps(config.pools, 1, kMostPools));
+  v.List({"veth", "pairs of devices, joined back to back", kRequired,
+          "veth: [{name: front, ends: [{name: veth0}, {name: veth1}]}]"},
+         Maps(config.veth, 1, kMostPairs));
+  v.List({"programs", "XDP programs"}, Maps(config.programs, 0, kMostNamed));
+  v.List({"traffic", "sources of frames", kRequired, "traffic: [{name: udp, source: generator, into: veth1}]"},
+         Maps(config.traffic, 1, kMostNamed));
+  v.List({"sinks", "what becomes of frames that pass"}, Maps(config.sinks, 0, kMostNamed));
+  Keys(v, {"lcores", "which worker does what"}, config.lcores);
+  Keys(v, {"measure", "how long, and how much at a time"}, config.measure);
+  Keys(v, {"report", "what is left behind"}, config.report);
+}
+
+}  // namespace halfpage

@@ -1,0 +1,219 @@
+#include "app/generated_frames.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+
+namespace halfpage {
+namespace {
+
+constexpr uint32_t kEthernetBytes = 14;
+constexpr uint32_t kIpv4Bytes = 20;
+constexpr uint32_t kUdpBytes = 8;
+constexpr uint32_t kHeaderBytes = kEthernetBytes + kIpv4Bytes + kUdpBytes;
+constexpr uint32_t kLongestFrame = 65535;
+constexpr uint32_t kMaxFlows = 65536;
+constexpr uint64_t kMaxHeadBytes = 64ull << 20;
+constexpr uint64_t kMaxPositions = 1ull << 20;
+constexpr uint64_t kUsualPositions = 1024;  // a mix this long shows no rhythm, and its list stays in the caches
+constexpr uint32_t kFirstSourcePort = 1024;
+static_assert(kHeaderBytes <= kFrameHeadBytes);
+
+void Put16(uint8_t* to, uint32_t value) {
+  to[0] = static_cast<uint8_t>(value >> 8);
+  to[1] = static_cast<uint8_t>(value);
+}
+
+void Put32(uint8_t* to, uint32_t value) {
+  Put16(to, value >> 16);
+  Put16(to + 2, value);
+}
+
+// Sum of 16-bit big-endian words, not folded; an odd last byte counts as the high half of a word (RFC 1071).
+uint64_t WordSum(const uint8_t* bytes, size_t length) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i + 1 < length; i += 2) sum += (uint32_t{bytes[i]} << 8) | bytes[i + 1];
+  if (length % 2 != 0) sum += uint32_t{bytes[length - 1]} << 8;
+  return sum;
+}
+
+uint32_t Checksum(uint64_t sum) {
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  return ~static_cast<uint32_t>(sum) & 0xffff;
+}
+
+// FNV-1a: the same on any platform, which std::hash need not be.
+uint32_t NameHash(const std::string& name) {
+  uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+// Uniform in [0, bound), spelled out because std::uniform_int_distribution differs between standard libraries.
+uint64_t Below(std::mt19937_64& random, uint64_t bound) {
+  const uint64_t usable = UINT64_MAX - UINT64_MAX % bound;
+  uint64_t value;
+  do value = random();
+  while (value >= usable);
+  return value % bound;
+}
+
+// Fisher-Yates from the end, spelled out for the same reason (std::shuffle).
+void Shuffle(std::mt19937_64& random, uint32_t* values, size_t n) {
+  for (size_t i = n; i > 1; --i) std::swap(values[i - 1], values[Below(random, i)]);
+}
+
+absl::Status Check(const TrafficConfig& config) {
+  const auto refuse = [&config](const std::string& text) {
+    return absl::InvalidArgumentError(absl::StrFormat("traffic \"%s\": %s", config.name, text));
+  };
+  if (config.sizes.empty()) return refuse("sizes: none given; give at least one, as in [64]");
+  for (const auto& [length, weight] : config.sizes) {
+    if (length < kHeaderBytes || length > kLongestFrame) {
+      return refuse(absl::StrFormat("sizes: %d bytes is outside %d (Ethernet, IPv4 and UDP headers) to %d", length,
+                                    kHeaderBytes, kLongestFrame));
+    }
+    if (weight == 0) return refuse(absl::StrFormat("sizes: %d bytes has weight 0; leave it out or give it 1", length));
+  }
+  if (config.flows < 1 || config.flows > kMaxFlows) {
+    return refuse(absl::StrFormat("flows: %d is outside 1 to %d", config.flows, kMaxFlows));
+  }
+  if (config.ports < 1) return refuse("ports: 0 leaves no destination port; the least is 1");
+  if (config.destination_port + config.ports - 1 > 65535) {
+    return refuse(absl::StrFormat("destination_port: %d and %d ports go past 65535; lower one of them",
+                                  config.destination_port, config.ports));
+  }
+  const uint64_t head_bytes = uint64_t{config.flows} * config.sizes.size() * kFrameHeadBytes;
+  if (head_bytes > kMaxHeadBytes) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "traffic \"%s\": %d flows of %d sizes need %d bytes of prepared headers, the most is %d; use at most %d flows",
+        config.name, config.flows, config.sizes.size(), head_bytes, kMaxHeadBytes,
+        kMaxHeadBytes / kFrameHeadBytes / config.sizes.size()));
+  }
+  return absl::OkStatus();
+}
+
+// The sizes as often as their weights say, the weights taken down to lowest terms.
+absl::StatusOr<std::vector<uint32_t>> OneCycle(const TrafficConfig& config) {
+  if (config.sizes.size() == 1) return std::vector<uint32_t>{0};
+  uint64_t divisor = 0;
+  uint64_t sum = 0;
+  for (const auto& [length, weight] : config.sizes) divisor = std::gcd(divisor, uint64_t{weight});
+  for (const auto& [length, weight] : config.sizes) sum += weight / divisor;
+  if (sum > kMaxPositions) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "traffic \"%s\": sizes: weights add up to %d in lowest terms, the most is %d; use rounder weights", config.name,
+        sum, kMaxPositions));
+  }
+  std::vector<uint32_t> cycle;
+  cycle.reserve(sum);
+  for (uint32_t i = 0; i < config.sizes.size(); ++i) cycle.insert(cycle.end(), config.sizes[i].second / divisor, i);
+  return cycle;
+}
+
+struct Flow {
+  uint32_t index;
+  uint32_t source_port;
+  uint32_t destination_port;
+};
+
+// Writes the head of one frame. `payload_sum`: WordSum() of all of the frame's payload.
+void WriteHead(uint8_t* head, uint32_t length, const Flow& flow, uint32_t name_hash, uint64_t payload_sum,
+               const uint8_t* payload) {
+  uint8_t* ethernet = head;
+  for (const uint8_t end : {2, 1}) {  // destination first
+    ethernet[0] = 0x02;               // locally administered
+    ethernet[1] = 0x00;
+    ethernet[2] = static_cast<uint8_t>(name_hash >> 16);
+    Put16(ethernet + 3, name_hash);
+    ethernet[5] = end;
+    ethernet += 6;
+  }
+  Put16(head + 12, 0x0800);
+
+  uint8_t* ip = head + kEthernetBytes;
+  const uint32_t ip_bytes = length - kEthernetBytes;
+  ip[0] = 0x45;
+  ip[1] = 0;
+  Put16(ip + 2, ip_bytes);
+  Put16(ip + 4, 0);       // an identification means nothing where DF is set (RFC 6864)
+  Put16(ip + 6, 0x4000);  // DF
+  ip[8] = 64;
+  ip[9] = 17;
+  Put16(ip + 10, 0);
+  Put32(ip + 12, 0x0a000000 + flow.index);
+  Put32(ip + 16, 0x0a800001);
+  Put16(ip + 10, Checksum(WordSum(ip, kIpv4Bytes)));
+
+  uint8_t* udp = ip + kIpv4Bytes;
+  const uint32_t udp_bytes = ip_bytes - kIpv4Bytes;
+  Put16(udp, flow.source_port);
+  Put16(udp + 2, flow.destination_port);
+  Put16(udp + 4, udp_bytes);
+  Put16(udp + 6, 0);
+  const uint64_t pseudo_header = WordSum(ip + 12, 8) + 17 + udp_bytes;
+  const uint32_t checksum = Checksum(pseudo_header + WordSum(udp, kUdpBytes) + payload_sum);
+  Put16(udp + 6, checksum == 0 ? 0xffff : checksum);  // 0 would say that there is none
+
+  memcpy(head + kHeaderBytes, payload + kHeaderBytes, kFrameHeadBytes - kHeaderBytes);
+}
+
+}  // namespace
+
+absl::StatusOr<GeneratedFrames> GeneratedFrames::Create(const TrafficConfig& config, uint64_t seed) {
+  if (absl::Status status = Check(config); !status.ok()) return status;
+  absl::StatusOr<std::vector<uint32_t>> cycle = OneCycle(config);
+  if (!cycle.ok()) return cycle.status();
+
+  GeneratedFrames frames;
+  frames.flows_ = config.flows;
+  std::mt19937_64 random(seed);
+
+  const uint64_t cycles = cycle->size() == 1 ? 1 : std::max<uint64_t>(1, kUsualPositions / cycle->size());
+  frames.order_.reserve(cycles * cycle->size());
+  for (uint64_t i = 0; i < cycles; ++i) {
+    frames.order_.insert(frames.order_.end(), cycle->begin(), cycle->end());
+    Shuffle(random, frames.order_.data() + i * cycle->size(), cycle->size());
+  }
+  // Flows advance by one each frame, so a position of the order meets all of them if the order's length and the number
+  // of flows share no factor.
+  while (std::gcd(frames.order_.size() + frames.skew_, uint64_t{frames.flows_}) != 1) ++frames.skew_;
+
+  uint32_t longest = kFrameHeadBytes;
+  for (const auto& [length, weight] : config.sizes) {
+    frames.lengths_.push_back(length);
+    longest = std::max(longest, length);
+  }
+  frames.payload_.resize(longest);
+  for (uint32_t i = 0; i < longest; i += 8) {
+    const uint64_t word = random();
+    for (uint32_t j = i; j < std::min(i + 8, longest); ++j) {
+      frames.payload_[j] = static_cast<uint8_t>(word >> (8 * (j - i)));
+    }
+  }
+
+  const size_t head_bytes = frames.lengths_.size() * frames.flows_ * kFrameHeadBytes;
+  frames.head_storage_.resize(head_bytes + kFrameHeadBytes - 1);
+  const uintptr_t start = reinterpret_cast<uintptr_t>(frames.head_storage_.data());
+  frames.heads_ = frames.head_storage_.data() + (kFrameHeadBytes - start % kFrameHeadBytes) % kFrameHeadBytes;
+  const uint32_t name_hash = NameHash(config.name);
+  uint8_t* head = frames.heads_;
+  for (const uint32_t length : frames.lengths_) {
+    const uint64_t payload_sum = WordSum(frames.payload_.data() + kHeaderBytes, length - kHeaderBytes);
+    for (uint32_t f = 0; f < frames.flows_; ++f, head += kFrameHeadBytes) {
+      const Flow flow = {f, kFirstSourcePort + f % (65536 - kFirstSourcePort),
+                         static_cast<uint32_t>(config.destination_port) + f % config.ports};
+      WriteHead(head, length, flow, name_hash, payload_sum, frames.payload_.data());
+    }
+  }
+  return frames;
+}
+
+}  // namespace halfpage

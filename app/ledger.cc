@@ -1,0 +1,66 @@
+#include "app/ledger.h"
+
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+
+namespace halfpage {
+namespace {
+
+uint64_t Sum(const RefusalCounts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
+void Expect(uint64_t left, uint64_t right, const std::string& what, std::vector<std::string>* faults) {
+  if (left != right) faults->push_back(absl::StrFormat("%s: %u against %u", what, left, right));
+}
+
+uint64_t Verdict(const DeviceSnapshot& device, XdpAction action) {
+  return device.verdicts[static_cast<size_t>(action)];
+}
+
+}  // namespace
+
+std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
+  std::vector<std::string> faults;
+  uint64_t sent = 0;
+  for (const TrafficSnapshot& source : snapshot.traffic) {
+    Expect(source.generated, source.sent + Sum(source.refused),
+           absl::StrFormat("traffic %s: generated = sent + refused", source.name), &faults);
+    sent += source.sent;
+  }
+  uint64_t sent_through = 0;
+  uint64_t passed = 0;
+  for (const DeviceSnapshot& device : snapshot.devices) {
+    const uint64_t judged = std::accumulate(device.verdicts.begin(), device.verdicts.end(), uint64_t{0});
+    Expect(device.received, judged + device.frags_unsupported,
+           absl::StrFormat("device %s: received = verdicts + frags_unsupported", device.name), &faults);
+    Expect(Verdict(device, XdpAction::kTx), device.tx_sent + Sum(device.tx_errors),
+           absl::StrFormat("device %s: tx = sent + errors", device.name), &faults);
+    Expect(Verdict(device, XdpAction::kRedirect), device.redirect_sent + Sum(device.redirect_errors),
+           absl::StrFormat("device %s: redirect = sent + errors", device.name), &faults);
+    const DeviceSnapshot& peer = snapshot.devices[static_cast<size_t>(device.peer)];
+    Expect(device.sent_through, peer.received + peer.left_in_ring,
+           absl::StrFormat("sent through %s = received by %s + left in its ring", device.name, peer.name), &faults);
+    sent += device.tx_sent + device.redirect_sent;
+    sent_through += device.sent_through;
+    passed += Verdict(device, XdpAction::kPass);
+  }
+  Expect(sent, sent_through, "sent by sources, tx and redirect = sent through devices", &faults);
+  uint64_t sunk = 0;
+  for (const SinkSnapshot& sink : snapshot.sinks) sunk += sink.frames;
+  Expect(passed, sunk, "passed = taken by sinks", &faults);
+  return faults;
+}
+
+std::vector<std::string> CheckLeaks(const Snapshot& snapshot) {
+  std::vector<std::string> leaks;
+  for (const PoolSnapshot& pool : snapshot.pools) {
+    if (pool.buffers_in_use == 0 && pool.pages_in_flight == 0) continue;
+    leaks.push_back(absl::StrFormat("pool %s: %u buffers are still out, on %u pages", pool.name, pool.buffers_in_use,
+                                    pool.pages_in_flight));
+  }
+  return leaks;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,27 @@
+// The command line: EAL's half before `--`, ours behind it (or all of it, where there is no `--`).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "app/config.h"
+
+namespace halfpage {
+
+struct Options {
+  enum class Action { kRun, kCheck, kPrintConfig, kHelp, kVersion };
+  Action action = Action::kRun;
+  std::string config;                     // file, "-" for standard input
+  std::vector<ConfigOverride> overrides;  // what options say of the configuration, in their order
+};
+
+// Parses the whole command line. Errors: InvalidArgument naming the option, what is wrong with it, and the nearest one
+// that exists.
+absl::StatusOr<Options> ParseOptions(int argc, char* const* argv);
+
+// What --help prints, made from the same table that is parsed.
+std::string HelpText();
+
+}  // namespace halfpage

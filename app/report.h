@@ -1,0 +1,29 @@
+// What a run says: the statistics block of a period, the final report as text and as JSON. All from snapshots.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/snapshot.h"
+
+namespace halfpage {
+
+// What the final report is made of.
+struct RunResult {
+  std::string config_file;
+  Snapshot snapshot;
+  std::vector<std::string> imbalances;  // of CheckLedger()
+  std::vector<std::string> leaks;       // of CheckLeaks()
+};
+
+// The block of one period for every device, with testpmd's labels ("NIC statistics for port", "RX-packets:",
+// "Rx-pps:"). Rates are those since `before`.
+std::string StatisticsBlock(const Snapshot& now, const Snapshot& before);
+
+// Tables of traffic, verdicts, rules, sinks and pools; the ledger, what is still out, the rate. Ends with a newline.
+std::string TextReport(const RunResult& result);
+
+// The same numbers as JSON, ends with a newline.
+std::string JsonReport(const RunResult& result);
+
+}  // namespace halfpage

@@ -1,0 +1,113 @@
+#include <nlohmann/json.hpp>
+
+#include "app/report.h"
+
+namespace halfpage {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Reasons(const RefusalCounts& counts) {
+  Json json = Json::object();
+  for (size_t r = 0; r < kRefusals; ++r) json[std::string(RefusalName(static_cast<Refusal>(r)))] = counts[r];
+  return json;
+}
+
+Json Named(const std::vector<std::pair<std::string, uint64_t>>& counts) {
+  Json json = Json::object();
+  for (const auto& [name, count] : counts) json[name] = count;
+  return json;
+}
+
+Json TrafficJson(const TrafficSnapshot& source) {
+  Json json = {{"name", source.name},
+               {"into", source.into},
+               {"generated", source.generated},
+               {"sent", source.sent},
+               {"refused", Reasons(source.refused)},
+               {"nobuf", source.nobuf}};
+  if (source.capture_frames != 0) {
+    json["capture"] = {
+        {"frames", source.capture_frames}, {"skipped", Named(source.skipped)}, {"damage", source.damage}};
+  }
+  return json;
+}
+
+Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
+  Json verdicts = Json::object();
+  for (int a = 0; a < kXdpActions; ++a) {
+    verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = device.verdicts[static_cast<size_t>(a)];
+  }
+  RefusalCounts errors = device.tx_errors;
+  for (size_t r = 0; r < kRefusals; ++r) errors[r] += device.redirect_errors[r];
+  errors[static_cast<size_t>(Refusal::kFragsUnsupported)] += device.frags_unsupported;
+  return {{"name", device.name},
+          {"port", device.port},
+          {"peer", snapshot.devices[static_cast<size_t>(device.peer)].name},
+          {"program", device.program},
+          {"sink", device.sink},
+          {"received", device.received},
+          {"bytes", device.bytes},
+          {"verdicts", verdicts},
+          {"errors", Reasons(errors)},
+          {"tx", {{"sent", device.tx_sent}, {"errors", Reasons(device.tx_errors)}}},
+          {"redirect", {{"sent", device.redirect_sent}, {"errors", Reasons(device.redirect_errors)}}},
+          {"sent_through", device.sent_through},
+          {"refused_through", Reasons(device.refused_through)},
+          {"left_in_ring", device.left_in_ring},
+          {"polls", device.polls},
+          {"empty_polls", device.empty_polls},
+          {"rules", Named(device.hits)}};
+}
+
+Json PoolJson(const PoolSnapshot& pool) {
+  Json json = {{"name", pool.name},
+               {"ops", pool.ops},
+               {"size", pool.size},
+               {"data_room", pool.data_room},
+               {"buffers_in_use", pool.buffers_in_use},
+               {"pages_in_flight", pool.pages_in_flight}};
+  if (pool.page_frag) {
+    json["page_size"] = pool.page_size;
+    json["objects_per_page"] = pool.objects_per_page;
+    json["bytes_resident"] = pool.bytes_resident;
+    json["counters"] = Named(pool.counters);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string JsonReport(const RunResult& result) {
+  const Snapshot& snapshot = result.snapshot;
+  Json json = {{"config", result.config_file},
+               {"seconds", snapshot.seconds},
+               {"rate_pps", snapshot.rate_pps()},
+               {"ledger", {{"balanced", result.imbalances.empty()}, {"faults", result.imbalances}}},
+               {"leaks", result.leaks},
+               {"pages_in_flight", snapshot.pages_in_flight()},
+               {"buffers_in_use", snapshot.buffers_in_use()}};
+  json["traffic"] = Json::array();
+  for (const TrafficSnapshot& source : snapshot.traffic) json["traffic"].push_back(TrafficJson(source));
+  json["devices"] = Json::array();
+  for (const DeviceSnapshot& device : snapshot.devices) json["devices"].push_back(DeviceJson(device, snapshot));
+  json["sinks"] = Json::array();
+  for (const SinkSnapshot& sink : snapshot.sinks) {
+    json["sinks"].push_back({{"name", sink.name},
+                             {"frames", sink.frames},
+                             {"bytes", sink.bytes},
+                             {"written", sink.written},
+                             {"file", sink.file}});
+  }
+  json["pools"] = Json::array();
+  for (const PoolSnapshot& pool : snapshot.pools) json["pools"].push_back(PoolJson(pool));
+  json["workers"] = Json::array();
+  for (const WorkerSnapshot& worker : snapshot.workers) {
+    json["workers"].push_back(
+        {{"lcore", worker.lcore}, {"rounds", worker.rounds}, {"idle_rounds", worker.idle_rounds}});
+  }
+  // A capture's name or damage may hold bytes that are no UTF-8: replaced rather than thrown about.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace halfpage

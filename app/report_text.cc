@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "app/report.h"
+
+namespace halfpage {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Columns as wide as their widest cell; the first one to the left, numbers to the right.
+std::string Table(const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = absl::StrFormat("  %-*s", static_cast<int>(widths[0]), row[0]);
+    for (size_t c = 1; c < row.size(); ++c) absl::StrAppendFormat(&line, "  %*s", static_cast<int>(widths[c]), row[c]);
+    absl::StrAppend(&text, line, "\n");
+  }
+  return text;
+}
+
+std::string Number(uint64_t value) {
+  return absl::StrCat(value);
+}
+
+uint64_t Sum(const RefusalCounts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
+std::string Reasons(const RefusalCounts& counts) {
+  std::vector<std::string> reasons;
+  for (size_t r = 0; r < kRefusals; ++r) {
+    if (counts[r] != 0) reasons.push_back(absl::StrCat(RefusalName(static_cast<Refusal>(r)), " ", counts[r]));
+  }
+  return absl::StrJoin(reasons, ", ");
+}
+
+std::string NamedCounts(const std::vector<std::pair<std::string, uint64_t>>& counts, bool with_zeros) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) {
+    if (count != 0 || with_zeros) parts.push_back(absl::StrCat(name, " ", count));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string TrafficTable(const Snapshot& snapshot) {
+  std::vector<Row> rows = {{"traffic", "into", "generated", "sent", "refused", "no buffer"}};
+  std::string notes;
+  for (const TrafficSnapshot& source : snapshot.traffic) {
+    rows.push_back({source.name, source.into, Number(source.generated), Number(source.sent),
+                    Number(Sum(source.refused)), Number(source.nobuf)});
+    if (Sum(source.refused) != 0) {
+      absl::StrAppend(&notes, "  traffic ", source.name, ": refused by reason: ", Reasons(source.refused), "\n");
+    }
+    if (!source.skipped.empty()) {
+      absl::StrAppend(&notes, "  capture of ", source.name, ": ", NamedCounts(source.skipped, false),
+                      source.damage.empty() ? "" : absl::StrCat(" (", source.damage, ")"), "\n");
+    }
+  }
+  return Table(rows) + notes;
+}
+
+std::string VerdictTable(const Snapshot& snapshot) {
+  std::vector<Row> rows = {
+      {"device", "program", "received", "drop", "aborted", "pass", "tx", "redirect", "errors", "empty polls"}};
+  std::string notes;
+  for (const DeviceSnapshot& device : snapshot.devices) {
+    const auto verdict = [&](XdpAction action) { return Number(device.verdicts[static_cast<size_t>(action)]); };
+    const uint64_t errors = Sum(device.tx_errors) + Sum(device.redirect_errors) + device.frags_unsupported;
+    const double empty =
+        device.polls == 0 ? 0 : 100.0 * static_cast<double>(device.empty_polls) / static_cast<double>(device.polls);
+    rows.push_back({device.name, device.program.empty() ? "-" : device.program, Number(device.received),
+                    verdict(XdpAction::kDrop), verdict(XdpAction::kAborted), verdict(XdpAction::kPass),
+                    verdict(XdpAction::kTx), verdict(XdpAction::kRedirect), Number(errors),
+                    absl::StrFormat("%.0f %%", empty)});
+    if (!device.hits.empty()) {
+      absl::StrAppend(&notes, "  rules of ", device.program, " on ", device.name, ": ", NamedCounts(device.hits, true),
+                      "\n");
+    }
+    if (Sum(device.tx_errors) != 0) {
+      absl::StrAppend(&notes, "  ", device.name, ": tx errors: ", Reasons(device.tx_errors), "\n");
+    }
+    if (Sum(device.redirect_errors) != 0) {
+      absl::StrAppend(&notes, "  ", device.name, ": redirect errors: ", Reasons(device.redirect_errors), "\n");
+    }
+    if (device.frags_unsupported != 0) {
+      absl::StrAppend(&notes, "  ", device.name, ": frags_unsupported ", device.frags_unsupported, "\n");
+    }
+    if (device.left_in_ring != 0) {
+      absl::StrAppend(&notes, "  ", device.name, ": left in its ring at stop: ", device.left_in_ring, "\n");
+    }
+  }
+  return Table(rows) + notes;
+}
+
+std::string SinkTable(const Snapshot& snapshot) {
+  std::vector<Row> rows = {{"sink", "frames", "bytes", "written"}};
+  for (const SinkSnapshot& sink : snapshot.sinks) {
+    if (sink.name == "(none)" && sink.frames == 0) continue;
+    rows.push_back({sink.name, Number(sink.frames), Number(sink.bytes),
+                    sink.file.empty() ? "-" : absl::StrCat(sink.written, " to ", sink.file)});
+  }
+  return rows.size() == 1 ? "" : Table(rows) + "\n";
+}
+
+std::string PoolLines(const Snapshot& snapshot) {
+  std::string text;
+  for (const PoolSnapshot& pool : snapshot.pools) {
+    absl::StrAppendFormat(&text, "  pool %s: %s, %u buffers of %u bytes", pool.name, pool.ops, pool.size,
+                          pool.data_room);
+    if (pool.page_frag) {
+      absl::StrAppendFormat(&text, ", %u to a page of %u KiB, %.1f MiB resident\n    pages: ", pool.objects_per_page,
+                            pool.page_size / 1024, static_cast<double>(pool.bytes_resident) / (1024 * 1024));
+      absl::StrAppend(&text, NamedCounts(pool.counters, false));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
+  return seconds > 0 ? static_cast<uint64_t>(std::llround(static_cast<double>(now - before) / seconds)) : 0;
+}
+
+}  // namespace
+
+std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
+  const double seconds = now.seconds - before.seconds;
+  std::string text;
+  for (size_t d = 0; d < now.devices.size(); ++d) {
+    const DeviceSnapshot& device = now.devices[d];
+    const DeviceSnapshot& peer = now.devices[static_cast<size_t>(device.peer)];
+    const DeviceSnapshot& device_before = before.devices[d];
+    const DeviceSnapshot& peer_before = before.devices[static_cast<size_t>(device.peer)];
+    // Rings count packets only: what an end sends is measured in bytes where its peer receives it.
+    absl::StrAppendFormat(&text,
+                          "\n  ######################## NIC statistics for port %-2u (%s) ########################\n"
+                          "  RX-packets: %-10u RX-missed: %-10u RX-bytes:  %u\n"
+                          "  RX-errors: %u\n"
+                          "  RX-nombuf:  %u\n"
+                          "  TX-packets: %-10u TX-errors: %-10u TX-bytes:  %u\n\n"
+                          "  Throughput (since last show)\n"
+                          "  Rx-pps: %12u          Rx-bps: %12u\n"
+                          "  Tx-pps: %12u          Tx-bps: %12u\n"
+                          "  ############################################################################\n",
+                          device.port, device.name, device.received, Sum(peer.refused_through), device.bytes,
+                          device.frags_unsupported, 0, device.sent_through, Sum(device.refused_through), peer.bytes,
+                          PerSecond(device.received, device_before.received, seconds),
+                          8 * PerSecond(device.bytes, device_before.bytes, seconds),
+                          PerSecond(device.sent_through, device_before.sent_through, seconds),
+                          8 * PerSecond(peer.bytes, peer_before.bytes, seconds));
+  }
+  return text;
+}
+
+std::string TextReport(const RunResult& result) {
+  const Snapshot& snapshot = result.snapshot;
+  std::string text = absl::StrFormat("\n%s: %.2f s, %d worker%s\n\n", result.config_file, snapshot.seconds,
+                                     snapshot.workers.size(), snapshot.workers.size() == 1 ? "" : "s");
+  absl::StrAppend(&text, TrafficTable(snapshot), "\n", VerdictTable(snapshot), "\n", SinkTable(snapshot),
+                  PoolLines(snapshot), "\n");
+  absl::StrAppend(&text, "ledger: ", result.imbalances.empty() ? "balanced" : "NOT balanced: ",
+                  absl::StrJoin(result.imbalances, "; "), "\n");
+  absl::StrAppend(&text, "pages in flight: ", snapshot.pages_in_flight(), "\n");
+  absl::StrAppend(&text, "buffers in use: ", snapshot.buffers_in_use(), "\n");
+  for (const std::string& leak : result.leaks) absl::StrAppend(&text, "leak: ", leak, "\n");
+  absl::StrAppendFormat(&text, "rate: %.2f Mpps\n", snapshot.rate_pps() / 1e6);
+  return text;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,18 @@
+// The main job: a checked configuration, run from EAL's start to its end.
+#pragma once
+
+#include "app/config.h"
+
+namespace halfpage {
+
+// Exit codes of the program, as --help lists them.
+inline constexpr int kExitGood = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitImbalance = 3;
+
+// Runs `config` until its duration or count is reached, its sources end, or a signal asks to stop; prints statistics
+// and the report on standard output, errors on standard error. Gives the exit code. Main thread, once per process.
+int RunJob(const Config& config);
+
+}  // namespace halfpage

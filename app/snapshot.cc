@@ -1,0 +1,23 @@
+#include "app/snapshot.h"
+
+namespace halfpage {
+
+uint64_t Snapshot::frames_sent() const {
+  uint64_t sum = 0;
+  for (const TrafficSnapshot& source : traffic) sum += source.sent;
+  return sum;
+}
+
+uint64_t Snapshot::pages_in_flight() const {
+  uint64_t sum = 0;
+  for (const PoolSnapshot& pool : pools) sum += pool.pages_in_flight;
+  return sum;
+}
+
+uint64_t Snapshot::buffers_in_use() const {
+  uint64_t sum = 0;
+  for (const PoolSnapshot& pool : pools) sum += pool.buffers_in_use;
+  return sum;
+}
+
+}  // namespace halfpage

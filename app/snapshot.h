@@ -1,0 +1,97 @@
+// Everything that a run has counted, as plain numbers: the one source of the text report, the statistics blocks, JSON
+// and the ledger.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/config.h"
+#include "xdp_emul/refusal.h"
+#include "xdp_emul/xdp_action.h"
+
+namespace halfpage {
+
+using RefusalCounts = std::array<uint64_t, kRefusals>;
+
+struct TrafficSnapshot {
+  std::string name;
+  std::string into;
+  uint64_t generated = 0;
+  uint64_t sent = 0;
+  RefusalCounts refused = {};
+  uint64_t nobuf = 0;  // frames that waited for a buffer, counted each time
+  // Of a capture: frames in the file, and records that did not become frames, by reason.
+  uint64_t capture_frames = 0;
+  std::vector<std::pair<std::string, uint64_t>> skipped;
+  std::string damage;
+};
+
+struct DeviceSnapshot {
+  std::string name;
+  uint16_t port = 0;
+  int peer = 0;  // index of the other end
+  std::string program;
+  std::string sink;
+  uint64_t received = 0;
+  uint64_t bytes = 0;
+  std::array<uint64_t, kXdpActions> verdicts = {};
+  uint64_t frags_unsupported = 0;
+  uint64_t tx_sent = 0;
+  RefusalCounts tx_errors = {};
+  uint64_t redirect_sent = 0;
+  RefusalCounts redirect_errors = {};
+  uint64_t sent_through = 0;  // by sources, XDP_TX and redirects together
+  RefusalCounts refused_through = {};
+  uint64_t left_in_ring = 0;  // never received: freed when the ports were closed
+  uint64_t polls = 0;
+  uint64_t empty_polls = 0;
+  std::vector<std::pair<std::string, uint64_t>> hits;  // the filter's rules
+};
+
+struct SinkSnapshot {
+  std::string name;
+  uint64_t frames = 0;
+  uint64_t bytes = 0;
+  uint64_t written = 0;  // to its capture
+  std::string file;
+};
+
+struct PoolSnapshot {
+  std::string name;
+  std::string ops;
+  uint32_t size = 0;
+  uint16_t data_room = 0;
+  uint64_t buffers_in_use = 0;
+  bool page_frag = false;  // the fields below have a meaning
+  uint64_t pages_in_flight = 0;
+  uint32_t page_size = 0;
+  uint32_t objects_per_page = 0;
+  uint64_t bytes_resident = 0;
+  std::vector<std::pair<std::string, uint64_t>> counters;  // the kernel's page_pool names
+};
+
+struct WorkerSnapshot {
+  unsigned lcore = 0;
+  uint64_t rounds = 0;
+  uint64_t idle_rounds = 0;
+};
+
+struct Snapshot {
+  double seconds = 0;  // in which sources were sending
+  std::vector<TrafficSnapshot> traffic;
+  std::vector<DeviceSnapshot> devices;
+  std::vector<SinkSnapshot> sinks;
+  std::vector<PoolSnapshot> pools;
+  std::vector<WorkerSnapshot> workers;
+
+  uint64_t frames_sent() const;
+  uint64_t pages_in_flight() const;
+  uint64_t buffers_in_use() const;
+  // Frames that sources got into a device, per second.
+  double rate_pps() const { return seconds > 0 ? static_cast<double>(frames_sent()) / seconds : 0; }
+};
+
+}  // namespace halfpage

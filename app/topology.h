@@ -1,0 +1,92 @@
+// What a configuration becomes: pools, programs, device pairs, sinks, sources and workers, wired up and owned.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "app/config.h"
+#include "app/snapshot.h"
+#include "app/worker.h"
+#include "mempool/pktmbuf_pool.h"
+#include "xdp_emul/program.h"
+#include "xdp_emul/sinks/pcap_sink.h"
+#include "xdp_emul/veth_pair.h"
+
+namespace halfpage {
+
+// Owns everything of a run. The control thread calls it; only Start() to Stop() have workers running.
+//
+// Teardown follows the order in which buffers can be held: workers, ports, rings, caches, pools. Destruction does what
+// has not been done yet.
+class Topology {
+ public:
+  // Builds all of it. EAL is up with one lcore per configured worker besides the main one. Errors: what the parts say,
+  // and FailedPrecondition for too few lcores. Nothing is left behind on failure.
+  static absl::StatusOr<std::unique_ptr<Topology>> Create(const Config& config);
+
+  ~Topology();
+
+  // Sets the workers going.
+  absl::Status Start();
+  // True when every source has sent all it had to.
+  bool SourcesDone() const;
+  // Ends the sources, lets the workers run the rings empty for at most `drain_timeout` seconds, stops them, closes the
+  // ports and takes back what caches hold. Gives errors of capture files. Idempotent.
+  absl::Status Stop(double drain_timeout);
+
+  // Reads every counter. After Stop() the numbers are final; before, they are some recent moment's.
+  Snapshot Read() const;
+
+ private:
+  explicit Topology(const Config& config) : config_(config) {}
+
+  absl::Status Build();
+  absl::Status BuildPools();
+  absl::Status BuildPrograms();
+  absl::Status BuildPairs();
+  absl::Status BuildSinks();
+  absl::Status BuildWorkers();
+  absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
+  void BuildQueues(Worker& worker, const WorkerConfig& config);
+  void BuildTransmit(Worker& worker);
+
+  const VethConfig& PairOf(DeviceIndex device) const { return config_.veth[device / 2]; }
+  const VethEndConfig& EndOf(DeviceIndex device) const { return PairOf(device).ends[device % 2]; }
+  static DeviceIndex PeerOf(DeviceIndex device) { return device ^ 1; }
+  uint16_t PortOf(DeviceIndex device) const { return pairs_[device / 2].port(device % 2); }
+  DeviceIndex FindDevice(const std::string& name) const;
+  const Program* FindProgram(const std::string& name) const;
+  size_t FindSink(const std::string& name) const;
+  rte_mempool* FindPool(const std::string& name) const;
+  // Which of the configured workers send through a device: by a source, by XDP_TX or by a redirect.
+  size_t SendersThrough(DeviceIndex device) const;
+
+  bool RingsEmpty() const;
+  uint64_t Received() const;
+  bool WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const;
+  void Drain(double timeout);
+
+  Config config_;
+  std::vector<std::string> device_names_;  // by DeviceIndex: pair p has devices 2p and 2p + 1
+  std::vector<PktmbufPool> pools_;
+  std::deque<Program> programs_;
+  std::vector<VethPair> pairs_;
+  std::vector<std::unique_ptr<PcapSink>> captures_;  // by sink, null for those that only count
+  std::deque<Worker> workers_;
+  std::deque<std::unique_ptr<Counter[]>> hits_;
+  std::atomic<Phase> phase_{Phase::kStopped};
+  std::vector<uint64_t> left_in_ring_;  // by DeviceIndex
+  std::vector<uint16_t> ports_;         // by DeviceIndex, kept past closing
+  bool running_ = false;
+  bool stopped_ = false;
+  uint64_t start_tsc_ = 0;
+  uint64_t end_tsc_ = 0;  // when the sources were ended
+};
+
+}  // namespace halfpage

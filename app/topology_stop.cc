@@ -1,0 +1,198 @@
+// Ending a run: sources off, rings run dry, workers home, ports closed, caches emptied; and reading what was counted.
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "app/topology.h"
+#include "mempool/page_frag.h"
+
+namespace halfpage {
+namespace {
+
+constexpr useconds_t kLook = 200;  // microseconds between looks at the workers
+
+void AddTo(RefusalCounts& sums, const Counter (&counters)[kRefusals]) {
+  for (int r = 0; r < kRefusals; ++r) sums[static_cast<size_t>(r)] += counters[r].Read();
+}
+
+PoolSnapshot ReadPool(const PktmbufPool& pool) {
+  PoolSnapshot out;
+  out.name = pool.config().name;
+  out.ops = pool.config().ops;
+  out.size = pool.config().size;
+  out.data_room = pool.config().data_room;
+  out.buffers_in_use = pool.in_use();
+  const auto stats = ReadPageFragStats(pool.get());
+  if (!stats.has_value()) return out;
+  out.page_frag = true;
+  out.pages_in_flight = stats->pages_inflight;
+  out.page_size = stats->page_size;
+  out.objects_per_page = stats->objects_per_page;
+  out.bytes_resident = stats->bytes_resident;
+  out.counters = {{"alloc_fast", stats->alloc_fast},
+                  {"alloc_slow", stats->alloc_slow},
+                  {"alloc_slow_ho", stats->alloc_slow_ho},
+                  {"alloc_empty", stats->alloc_empty},
+                  {"alloc_refill", stats->alloc_refill},
+                  {"recycle_cached", stats->recycle_cached},
+                  {"recycle_cache_full", stats->recycle_cache_full},
+                  {"recycle_ring", stats->recycle_ring},
+                  {"recycle_ring_full", stats->recycle_ring_full},
+                  {"recycle_released_ref", stats->recycle_released_ref},
+                  {"nobuf", stats->nobuf}};
+  return out;
+}
+
+void AddQueue(const ReceiveQueue& queue, DeviceSnapshot* device) {
+  const ReceiveCounters& counters = queue.counters;
+  device->received += counters.packets.Read();
+  device->bytes += counters.bytes.Read();
+  for (size_t a = 0; a < kXdpActions; ++a) device->verdicts[a] += counters.verdicts[a].Read();
+  device->frags_unsupported += counters.frags_unsupported.Read();
+  device->tx_sent += counters.tx_sent.Read();
+  AddTo(device->tx_errors, counters.tx_errors);
+  device->redirect_sent += counters.redirect_sent.Read();
+  AddTo(device->redirect_errors, counters.redirect_errors);
+  device->polls += counters.polls.Read();
+  device->empty_polls += counters.empty_polls.Read();
+  if (queue.hits == nullptr) return;
+  const std::vector<std::string> names = queue.program->hit_names();
+  device->hits.resize(names.size());
+  for (size_t h = 0; h < names.size(); ++h) {
+    device->hits[h].first = names[h];
+    device->hits[h].second += queue.hits[h].Read();
+  }
+}
+
+TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& config) {
+  TrafficSnapshot out;
+  out.name = config.name;
+  out.into = config.into;
+  out.generated = generator.generated.Read();
+  out.sent = generator.sent.Read();
+  AddTo(out.refused, generator.refused);
+  out.nobuf = generator.nobuf.Read();
+  if (const Capture* capture = generator.source.capture()) {
+    out.capture_frames = capture->size();
+    out.skipped.assign(capture->skipped().begin(), capture->skipped().end());
+    out.damage = capture->damage();
+  }
+  return out;
+}
+
+}  // namespace
+
+bool Topology::RingsEmpty() const {
+  for (const VethPair& pair : pairs_) {
+    if (pair.Waiting(0) + pair.Waiting(1) != 0) return false;
+  }
+  return true;
+}
+
+uint64_t Topology::Received() const {
+  uint64_t received = 0;
+  for (const Worker& worker : workers_) {
+    for (const ReceiveQueue& queue : worker.queues) received += queue.counters.packets.Read();
+  }
+  return received;
+}
+
+// Waits until every worker has completed `rounds` rounds more. Gives false at the deadline.
+bool Topology::WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const {
+  std::vector<uint64_t> goals;
+  for (const Worker& worker : workers_) goals.push_back(worker.rounds.load(std::memory_order_acquire) + rounds);
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    while (workers_[w].rounds.load(std::memory_order_acquire) < goals[w]) {
+      if (rte_get_timer_cycles() > deadline_tsc) return false;
+      usleep(kLook);
+    }
+  }
+  return true;
+}
+
+// Rings are dry when they were empty, every worker then went round twice, and nobody received anything meanwhile: no
+// frame can have been in a worker's hands. Frames that go in circles (XDP_TX at both ends) never come to rest; they are
+// what the deadline is for.
+void Topology::Drain(double timeout) {
+  phase_.store(Phase::kDraining, std::memory_order_relaxed);
+  const uint64_t deadline =
+      rte_get_timer_cycles() + static_cast<uint64_t>(timeout * static_cast<double>(rte_get_timer_hz()));
+  if (!WaitRounds(2, deadline)) return;
+  while (rte_get_timer_cycles() < deadline) {
+    const uint64_t received = Received();
+    if (RingsEmpty() && WaitRounds(2, deadline) && Received() == received && RingsEmpty()) return;
+    usleep(kLook);
+  }
+}
+
+absl::Status Topology::Stop(double drain_timeout) {
+  if (stopped_) return absl::OkStatus();
+  stopped_ = true;
+  if (running_) {
+    end_tsc_ = rte_get_timer_cycles();
+    Drain(drain_timeout);
+    phase_.store(Phase::kStopped, std::memory_order_relaxed);
+    for (Worker& worker : workers_) rte_eal_wait_lcore(worker.lcore);
+  }
+  for (size_t p = 0; p < pairs_.size(); ++p) {
+    const std::array<uint64_t, 2> waited = pairs_[p].Close();
+    for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];
+  }
+  for (PktmbufPool& pool : pools_) pool.Flush();
+  absl::Status status;
+  for (const auto& capture : captures_) {
+    if (capture != nullptr) status.Update(capture->Close());
+  }
+  return status;
+}
+
+Topology::~Topology() {
+  Stop(0).IgnoreError();
+  workers_.clear();
+  for (PktmbufPool& pool : pools_) TrimPageFragArena(pool.get());
+}
+
+Snapshot Topology::Read() const {
+  Snapshot out;
+  const uint64_t end = end_tsc_ != 0 ? end_tsc_ : rte_get_timer_cycles();
+  out.seconds = static_cast<double>(end - start_tsc_) / static_cast<double>(rte_get_timer_hz());
+  for (const TrafficConfig& config : config_.traffic) {
+    out.traffic.emplace_back().name = config.name;
+  }
+  for (DeviceIndex d = 0; d < device_names_.size(); ++d) {
+    DeviceSnapshot& device = out.devices.emplace_back();
+    device.name = device_names_[d];
+    device.port = ports_[d];
+    device.peer = PeerOf(d);
+    device.program = EndOf(d).program;
+    device.sink = EndOf(d).sink;
+    device.left_in_ring = left_in_ring_[d];
+  }
+  for (size_t s = 0; s <= config_.sinks.size(); ++s) {
+    SinkSnapshot& sink = out.sinks.emplace_back();
+    const bool named = s < config_.sinks.size();
+    sink.name = named ? config_.sinks[s].name : "(none)";
+    sink.file = named ? config_.sinks[s].file : "";
+    sink.written = named && captures_[s] != nullptr ? captures_[s]->written() : 0;
+  }
+  for (const Worker& worker : workers_) {
+    for (const ReceiveQueue& queue : worker.queues) AddQueue(queue, &out.devices[queue.device]);
+    for (DeviceIndex d = 0; d < device_names_.size(); ++d) {
+      out.devices[d].sent_through += worker.transmit[d].sent.Read();
+      AddTo(out.devices[d].refused_through, worker.transmit[d].refused);
+    }
+    for (size_t s = 0; s < worker.sinks.size(); ++s) {
+      out.sinks[s].frames += worker.sinks[s].frames.Read();
+      out.sinks[s].bytes += worker.sinks[s].bytes.Read();
+    }
+    for (const Generator& generator : worker.generators) {
+      out.traffic[generator.number] = ReadGenerator(generator, config_.traffic[generator.number]);
+    }
+    out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
+  }
+  for (const PktmbufPool& pool : pools_) out.pools.push_back(ReadPool(pool));
+  return out;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,197 @@
+// Hot path: TrafficSource::Fill(), a burst of buffers with the next frames in them.
+//
+// The buffers come from the mempool as they are: one that was freed has no next segment, a segment count of 1 and one
+// owner (rte_pktmbuf_free and its kin see to that, and so must who frees in bulk). So in place of
+// rte_pktmbuf_alloc_bulk, which resets each of them field by field and on two cache lines, one 32-byte store sets all
+// that a receiver would look at. Fields behind it (vlan_tci_outer, tx_offload, dynamic fields) keep what they had; they
+// mean something only with a flag in ol_flags, and that is 0.
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <string.h>
+
+#include "app/traffic_source.h"
+
+namespace halfpage {
+namespace {
+
+constexpr uint32_t kBlock = kFrameHeadBytes;
+// A 65535-byte frame in the smallest rooms that Create() admits: one byte in the first, 129 in each other.
+constexpr uint32_t kMaxSegments = 1 + (65534 + RTE_PKTMBUF_HEADROOM) / (RTE_PKTMBUF_HEADROOM + 1);
+
+// rte_mbuf from rearm_data on, in its order.
+struct MbufStart {
+  uint16_t data_off;
+  uint16_t refcnt;
+  uint16_t nb_segs;
+  uint16_t port;
+  uint64_t ol_flags;
+  uint32_t packet_type;
+  uint32_t pkt_len;
+  uint16_t data_len;
+  uint16_t vlan_tci;
+  uint32_t rss;
+};
+static_assert(sizeof(MbufStart) == 32);
+#define HALFPAGE_SAME_PLACE(ours, theirs) \
+  static_assert(offsetof(MbufStart, ours) == offsetof(rte_mbuf, theirs) - offsetof(rte_mbuf, rearm_data))
+HALFPAGE_SAME_PLACE(data_off, data_off);
+HALFPAGE_SAME_PLACE(refcnt, refcnt);
+HALFPAGE_SAME_PLACE(nb_segs, nb_segs);
+HALFPAGE_SAME_PLACE(port, port);
+HALFPAGE_SAME_PLACE(ol_flags, ol_flags);
+HALFPAGE_SAME_PLACE(packet_type, packet_type);
+HALFPAGE_SAME_PLACE(pkt_len, pkt_len);
+HALFPAGE_SAME_PLACE(data_len, data_len);
+HALFPAGE_SAME_PLACE(vlan_tci, vlan_tci);
+HALFPAGE_SAME_PLACE(rss, hash.rss);
+#undef HALFPAGE_SAME_PLACE
+
+// All or nothing. With mbuf debugging DPDK's own calls do it, for their checks.
+inline bool GetBuffers(rte_mempool* pool, rte_mbuf** buffers, uint32_t n) {
+#ifdef RTE_LIBRTE_MBUF_DEBUG
+  return rte_pktmbuf_alloc_bulk(pool, buffers, n) == 0;
+#else
+  return rte_mempool_get_bulk(pool, reinterpret_cast<void**>(buffers), n) == 0;
+#endif
+}
+
+// Gives back buffers that were got and not chained.
+inline void PutBuffers(rte_mempool* pool, rte_mbuf** buffers, uint32_t n) {
+#ifdef RTE_LIBRTE_MBUF_DEBUG
+  rte_pktmbuf_free_bulk(buffers, n);
+#else
+  if (n != 0) rte_mempool_put_bulk(pool, reinterpret_cast<void**>(buffers), n);
+#endif
+}
+
+// As many of `n` as the pool has. One by one where it has not got them all, which happens under shortage only.
+inline uint16_t GetSome(rte_mempool* pool, rte_mbuf** buffers, uint16_t n) {
+  if (GetBuffers(pool, buffers, n)) return n;
+  uint16_t got = 0;
+  while (got < n && GetBuffers(pool, buffers + got, 1)) ++got;
+  return got;
+}
+
+inline void StartBuffer(rte_mbuf* buffer, uint16_t data_off, uint16_t segments, uint32_t pkt_len, uint16_t data_len) {
+  const MbufStart start = {
+      .data_off = data_off,
+      .refcnt = 1,
+      .nb_segs = segments,
+      .port = RTE_MBUF_PORT_INVALID,
+      .ol_flags = 0,
+      .packet_type = 0,
+      .pkt_len = pkt_len,
+      .data_len = data_len,
+      .vlan_tci = 0,
+      .rss = 0,
+  };
+  memcpy(reinterpret_cast<uint8_t*>(buffer) + offsetof(rte_mbuf, rearm_data), &start, sizeof(start));
+}
+
+// Two blocks that meet or overlap: exact for lengths of `kBytes` to twice as much.
+template <uint32_t kBytes>
+inline void CopyTwo(uint8_t* to, const uint8_t* from, uint32_t length) {
+  memcpy(to, from, kBytes);
+  memcpy(to + length - kBytes, from + length - kBytes, kBytes);
+}
+
+// A whole frame of at least 14 bytes, not one byte past its end on either side. The last block overlaps the one before;
+// in a frame below 128 bytes it overlaps the head too, which is therefore written last.
+inline void CopyFrame(uint8_t* to, const uint8_t* head, const uint8_t* tail, uint32_t length) {
+  if (length >= kBlock) {
+    if (length > kBlock) {
+      for (uint32_t at = kBlock; at + kBlock < length; at += kBlock) memcpy(to + at, tail + at, kBlock);
+      memcpy(to + length - kBlock, tail + length - kBlock, kBlock);
+    }
+    memcpy(to, head, kBlock);
+  } else if (length >= 32) {
+    CopyTwo<32>(to, head, length);
+  } else if (length >= 16) {
+    CopyTwo<16>(to, head, length);
+  } else {
+    CopyTwo<8>(to, head, length);
+  }
+}
+
+// Bytes `at` to `at` + `n` of a frame.
+void CopyPart(uint8_t* to, const uint8_t* head, const uint8_t* tail, uint32_t at, uint32_t n) {
+  if (at < kBlock) {
+    const uint32_t from_head = RTE_MIN(n, kBlock - at);
+    memcpy(to, head + at, from_head);
+    to += from_head;
+    at += from_head;
+    n -= from_head;
+  }
+  memcpy(to, tail + at, n);
+}
+
+}  // namespace
+
+// Puts a frame longer than a room into `first` and as many more buffers as it takes. False, with nothing taken and
+// `first` as it was, where the pool has not got them.
+bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template& frame, const uint8_t* head,
+                              uint32_t room) {
+  const uint32_t data_room = room + RTE_PKTMBUF_HEADROOM;  // further segments use all of it
+  const uint32_t further = (frame.length - room + data_room - 1) / data_room;
+  rte_mbuf* segments[kMaxSegments];
+  if (!GetBuffers(pool, segments, further)) return false;
+
+  StartBuffer(first, RTE_PKTMBUF_HEADROOM, static_cast<uint16_t>(1 + further), frame.length,
+              static_cast<uint16_t>(room));
+  CopyPart(rte_pktmbuf_mtod(first, uint8_t*), head, frame.tail, 0, room);
+  rte_mbuf* last = first;
+  uint32_t at = room;
+  for (uint32_t i = 0; i < further; ++i) {
+    const uint32_t length = RTE_MIN(data_room, frame.length - at);
+    StartBuffer(segments[i], 0, 1, length, static_cast<uint16_t>(length));
+    CopyPart(rte_pktmbuf_mtod(segments[i], uint8_t*), head, frame.tail, at, length);
+    at += length;
+    last->next = segments[i];
+    last = segments[i];
+  }
+  return true;
+}
+
+uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
+  if (n == 0 || filled_ >= limit_) return 0;
+  const uint64_t left = limit_ - filled_;
+  const uint16_t wanted = left < n ? static_cast<uint16_t>(left) : n;
+  uint16_t got = GetSome(pool_, frames, wanted);
+
+  const Template* const templates = templates_.data();
+  const size_t size = templates_.size();
+  const uint32_t room = room_;
+  size_t next = next_;
+  uint32_t flow = flow_;
+  uint16_t filled = 0;
+  for (; filled < got; ++filled) {
+    const Template& frame = templates[next];
+    const uint8_t* head = frame.head + static_cast<size_t>(flow) * frame.stride;
+    rte_mbuf* first = frames[filled];
+    if (frame.length <= room) {
+      StartBuffer(first, RTE_PKTMBUF_HEADROOM, 1, frame.length, static_cast<uint16_t>(frame.length));
+      CopyFrame(rte_pktmbuf_mtod(first, uint8_t*), head, frame.tail, frame.length);
+    } else if (!FillChain(pool_, first, frame, head, room)) {
+      // The buffers kept for later frames of this burst may be the very ones that are short.
+      PutBuffers(pool_, frames + filled + 1, static_cast<uint32_t>(got - filled - 1));
+      got = static_cast<uint16_t>(filled + 1);
+      if (!FillChain(pool_, first, frame, head, room)) {
+        PutBuffers(pool_, &first, 1);
+        break;
+      }
+    }
+    ++flow;
+    if (++next == size) {
+      next = 0;
+      flow += skew_;
+    }
+    if (flow >= flows_) flow -= flows_;
+  }
+  next_ = next;
+  flow_ = flow;
+  filled_ += filled;
+  nobuf_ += static_cast<uint64_t>(wanted - filled);
+  return filled;
+}
+
+}  // namespace halfpage

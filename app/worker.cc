@@ -1,0 +1,44 @@
+// Hot path: the round of a worker. Read on in xdp_emul/receive_queue.cc.
+#include "app/worker.h"
+
+namespace halfpage {
+namespace {
+
+uint16_t Generate(Generator& generator, Transmit* transmit) {
+  rte_mbuf* frames[kMaxBurst];
+  const uint64_t short_before = generator.source.nobuf();
+  const uint16_t n = generator.source.Fill(frames, generator.burst);
+  generator.nobuf.Add(generator.source.nobuf() - short_before);
+  if (generator.source.done()) generator.done.store(true, std::memory_order_relaxed);
+  if (n == 0) return 0;
+  generator.generated.Add(n);
+  BurstFacts facts;  // not known to be simple, no frame too long: what is refused is freed the careful way
+  facts.simple = false;
+  if (generator.check_lengths) facts = Survey(frames, n);
+  Transmit& into = transmit[generator.into];
+  const SendResult result = Send(into, generator.next_queue, frames, n, n, facts);
+  if (++generator.next_queue == into.queues) generator.next_queue = 0;
+  generator.sent.Add(result.sent);
+  generator.refused[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
+  generator.refused[static_cast<int>(Refusal::kMtu)].Add(result.mtu);
+  return n;
+}
+
+}  // namespace
+
+int RunWorker(void* argument) {
+  Worker& worker = *static_cast<Worker*>(argument);
+  for (;;) {
+    const Phase phase = worker.phase->load(std::memory_order_relaxed);
+    if (phase == Phase::kStopped) return 0;
+    uint32_t moved = 0;
+    if (phase == Phase::kRunning) {
+      for (Generator& generator : worker.generators) moved += Generate(generator, worker.transmit.get());
+    }
+    for (ReceiveQueue& queue : worker.queues) moved += Poll(queue);
+    if (moved == 0) worker.idle_rounds.Add(1);
+    worker.rounds.store(worker.rounds.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+}
+
+}  // namespace halfpage

@@ -1,0 +1,57 @@
+// Workers: what each lcore does in a round, and how all of them are told to go on, to run dry and to stop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "app/traffic_source.h"
+#include "mempool/counter.h"
+#include "xdp_emul/receive_queue.h"
+#include "xdp_emul/transmit.h"
+
+namespace halfpage {
+
+enum class Phase : int {
+  kRunning,   // sources send, queues are polled
+  kDraining,  // queues are polled until nothing moves any more
+  kStopped,   // workers return
+};
+
+// One traffic source on its worker.
+struct Generator {
+  explicit Generator(TrafficSource traffic) : source(std::move(traffic)) {}
+
+  TrafficSource source;
+  size_t number = 0;  // in the configuration's list of sources
+  uint16_t burst = 32;
+  DeviceIndex into = kNoDevice;
+  uint16_t next_queue = 0;     // bursts go round the device's queues
+  bool check_lengths = false;  // some frame may be longer than the device takes
+  // Written by the worker, read by anyone: generated = sent + refused.
+  Counter generated;
+  Counter sent;
+  Counter refused[kRefusals];
+  Counter nobuf;  // bursts that the pool could not fill
+  std::atomic<bool> done{false};
+};
+
+struct Worker {
+  unsigned lcore = 0;
+  const std::atomic<Phase>* phase = nullptr;
+  // Deques: their elements hold counters and never move.
+  std::deque<Generator> generators;
+  std::deque<ReceiveQueue> queues;
+  std::unique_ptr<Transmit[]> transmit;  // into every device, by DeviceIndex
+  std::deque<SinkLane> sinks;            // every sink, in the configuration's order, then the one that only counts
+  // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
+  alignas(64) std::atomic<uint64_t> rounds{0};
+  Counter idle_rounds;  // rounds in which nothing was sent or received
+};
+
+// Runs a worker until its phase is kStopped. Launched on the worker's lcore by rte_eal_remote_launch(); `worker` points
+// to a Worker. Gives 0.
+int RunWorker(void* worker);
+
+}  // namespace halfpage

@@ -1,0 +1,55 @@
+// Hot path: what one look at each mbuf's first cache line tells of a burst, and freeing by that knowledge.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <cstdint>
+
+namespace halfpage {
+
+struct BurstFacts {
+  uint64_t bytes = 0;
+  uint32_t longest = 0;
+  // Every frame is one direct buffer that nobody else holds, all from `pool`: it can go back without another look.
+  bool simple = true;
+  bool chained = false;  // some frame has more than one segment
+  rte_mempool* pool = nullptr;
+};
+
+// One pass over a burst of at least one frame.
+inline BurstFacts Survey(rte_mbuf* const* frames, uint16_t n) {
+  BurstFacts facts;
+  facts.pool = frames[0]->pool;
+  uint64_t foreign = 0;
+  uint64_t flags = 0;
+  uint32_t shared = 0;
+  uint32_t segments = 0;
+  for (uint16_t i = 0; i < n; ++i) {
+    const rte_mbuf* frame = frames[i];
+    const uint32_t length = frame->pkt_len;
+    facts.bytes += length;
+    facts.longest = length > facts.longest ? length : facts.longest;
+    foreign |= reinterpret_cast<uintptr_t>(frame->pool) ^ reinterpret_cast<uintptr_t>(facts.pool);
+    flags |= frame->ol_flags;
+    shared |= rte_mbuf_refcnt_read(frame) ^ 1u;
+    segments |= frame->nb_segs ^ 1u;
+  }
+  facts.chained = segments != 0;
+  facts.simple = (foreign | shared | segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  return facts;
+}
+
+// Frees a burst that `facts` was taken of. A freed direct mbuf has refcnt 1, next null and nb_segs 1 (rte_mbuf.h),
+// which simple frames have already.
+inline void FreeBurst(rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+#ifndef RTE_LIBRTE_MBUF_DEBUG
+  if (facts.simple) {
+    rte_mempool_put_bulk(facts.pool, reinterpret_cast<void* const*>(frames), n);
+    return;
+  }
+#endif
+  rte_pktmbuf_free_bulk(frames, n);
+}
+
+}  // namespace halfpage

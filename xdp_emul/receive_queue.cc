@@ -1,0 +1,141 @@
+// Hot path: a burst is received at once, looked over once, judged at once, and leaves by verdict.
+#include "xdp_emul/receive_queue.h"
+
+#include <rte_ethdev.h>
+
+namespace halfpage {
+namespace {
+
+constexpr int kAborted = static_cast<int>(XdpAction::kAborted);
+constexpr int kDrop = static_cast<int>(XdpAction::kDrop);
+constexpr int kPass = static_cast<int>(XdpAction::kPass);
+constexpr int kTx = static_cast<int>(XdpAction::kTx);
+constexpr int kRedirect = static_cast<int>(XdpAction::kRedirect);
+
+void CountErrors(Counter* errors, const SendResult& result) {
+  if (__builtin_expect((result.ring_full | result.mtu) != 0, 0)) {
+    errors[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
+    errors[static_cast<int>(Refusal::kMtu)].Add(result.mtu);
+  }
+}
+
+void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  const SendResult result = Send(queue.transmit[queue.device], queue.queue, frames, n, queue.bulk, facts);
+  queue.counters.tx_sent.Add(result.sent);
+  CountErrors(queue.counters.tx_errors, result);
+}
+
+void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  Transmit& to = queue.transmit[target];
+  const SendResult result = Send(to, queue.queue % to.queues, frames, n, queue.bulk, facts);
+  queue.counters.redirect_sent.Add(result.sent);
+  CountErrors(queue.counters.redirect_errors, result);
+}
+
+// Frames of one target leave together, in their order; targets in the order of their first frames.
+void Redirect(ReceiveQueue& queue, rte_mbuf** frames, DeviceIndex* targets, uint16_t n, const BurstFacts& facts) {
+  rte_mbuf* same[kMaxBurst];
+  while (n != 0) {
+    const DeviceIndex target = targets[0];
+    uint16_t taken = 0;
+    uint16_t rest = 0;
+    for (uint16_t i = 0; i < n; ++i) {
+      if (targets[i] == target) {
+        same[taken++] = frames[i];
+      } else {
+        frames[rest] = frames[i];
+        targets[rest++] = targets[i];
+      }
+    }
+    SendToTarget(queue, target, same, taken, facts);
+    n = rest;
+  }
+}
+
+// A program that takes single buffers never sees a chained frame: the kernel would not have let it in.
+uint16_t RefuseChained(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n) {
+  uint16_t kept = 0;
+  for (uint16_t i = 0; i < n; ++i) {
+    if (frames[i]->nb_segs == 1) {
+      frames[kept++] = frames[i];
+    } else {
+      rte_pktmbuf_free(frames[i]);
+    }
+  }
+  queue.counters.frags_unsupported.Add(n - kept);
+  return kept;
+}
+
+// Programs write headers, so the burst's facts (lengths, holders, segments) outlive their run.
+void ActAlike(ReceiveQueue& queue, int action, rte_mbuf** frames, DeviceIndex* targets, uint16_t n,
+              const BurstFacts& facts) {
+  queue.counters.verdicts[action].Add(n);
+  switch (action) {
+    case kPass:
+      Consume(*queue.sink, frames, n, facts);
+      break;
+    case kTx:
+      TransmitBack(queue, frames, n, facts);
+      break;
+    case kRedirect:
+      Redirect(queue, frames, targets, n, facts);
+      break;
+    default:
+      FreeBurst(frames, n, facts);
+      break;
+  }
+}
+
+// Sorts without a branch on the verdict: which way a frame goes is what a branch predictor cannot know.
+void ActMixed(ReceiveQueue& queue, rte_mbuf** frames, const Verdicts& verdicts, uint16_t n, const BurstFacts& facts) {
+  rte_mbuf* sorted[kXdpActions][kMaxBurst];
+  DeviceIndex targets[kMaxBurst];
+  uint16_t count[kXdpActions] = {};
+  for (uint16_t i = 0; i < n; ++i) {
+    const uint8_t action = verdicts.action[i];
+    sorted[action][count[action]] = frames[i];
+    targets[count[kRedirect]] = verdicts.target[i];
+    ++count[action];
+  }
+  for (int action = 0; action < kXdpActions; ++action) {
+    if (count[action] == 0) continue;
+    // The sink counts bytes, so it wants facts of its own frames; for the rest those of the whole burst hold.
+    ActAlike(queue, action, sorted[action], targets, count[action],
+             action == kPass ? Survey(sorted[action], count[action]) : facts);
+  }
+}
+
+}  // namespace
+
+uint16_t Poll(ReceiveQueue& queue) {
+  rte_mbuf* frames[kMaxBurst];
+  queue.counters.polls.Add(1);
+  uint16_t n = rte_eth_rx_burst(queue.port, queue.queue, frames, queue.budget);
+  if (n == 0) {
+    queue.counters.empty_polls.Add(1);
+    return 0;
+  }
+  BurstFacts facts = Survey(frames, n);
+  queue.counters.packets.Add(n);
+  queue.counters.bytes.Add(facts.bytes);
+  const uint16_t received = n;
+  if (queue.program == nullptr) {
+    ActAlike(queue, kPass, frames, nullptr, n, facts);
+    return received;
+  }
+  if (__builtin_expect(facts.chained && !queue.program->frags(), 0)) {
+    n = RefuseChained(queue, frames, n);
+    if (n == 0) return received;
+    facts = Survey(frames, n);
+  }
+  Verdicts verdicts;
+  const int alike = queue.program->Run(frames, n, &verdicts, queue.hits);
+  if (alike >= 0) {
+    ActAlike(queue, alike, frames, verdicts.target, n, facts);
+  } else {
+    ActMixed(queue, frames, verdicts, n, facts);
+  }
+  return received;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,49 @@
+// Hot path: one poll of one receive queue of a device end: receive, judge, act.
+#pragma once
+
+#include <cstdint>
+
+#include "mempool/counter.h"
+#include "xdp_emul/program.h"
+#include "xdp_emul/refusal.h"
+#include "xdp_emul/sinks/sink.h"
+#include "xdp_emul/transmit.h"
+
+namespace halfpage {
+
+// What the polls of one queue have seen. The worker that polls it writes. At rest
+//   packets = verdicts[all] + errors[kFragsUnsupported]         (each frame received has one verdict or none was asked)
+//   verdicts[kTx] = tx_sent + errors of tx, verdicts[kRedirect] = redirect_sent + errors of redirect
+// A queue without a program passes everything: verdicts[kPass] = packets.
+struct alignas(64) ReceiveCounters {
+  Counter polls;
+  Counter empty_polls;
+  Counter packets;
+  Counter bytes;
+  Counter verdicts[kXdpActions];
+  Counter tx_sent;
+  Counter tx_errors[kRefusals];
+  Counter redirect_sent;
+  Counter redirect_errors[kRefusals];
+  Counter frags_unsupported;
+};
+
+// A queue as its worker sees it; everything but the counters is fixed while workers run.
+struct ReceiveQueue {
+  uint16_t port = 0;
+  uint16_t queue = 0;
+  uint16_t budget = kMaxBurst;  // frames per poll
+  uint16_t bulk = 16;           // frames per transmit flush
+  DeviceIndex device = kNoDevice;
+  const Program* program = nullptr;  // null: everything passes
+  Counter* hits = nullptr;           // the program's counters for this queue
+  Transmit* transmit = nullptr;      // the worker's ways into all devices, by DeviceIndex
+  SinkLane* sink = nullptr;
+  ReceiveCounters counters;
+};
+
+// Polls the queue once, for at most `budget` frames, and gives how many came. All of them have left the worker's hands
+// afterwards. Hot; the queue's own worker.
+uint16_t Poll(ReceiveQueue& queue);
+
+}  // namespace halfpage

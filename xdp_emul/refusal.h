@@ -1,0 +1,20 @@
+// Why a frame was not delivered: one counter per reason, one table for the names.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace halfpage {
+
+enum class Refusal : uint8_t {
+  kRingFull,          // the peer's receive ring had no slot
+  kMtu,               // longer than the peer's MTU + 14 + 4 (kernel: is_skb_forwardable, veth_xdp_xmit)
+  kFragsUnsupported,  // a chained frame at a program that takes single buffers only
+};
+inline constexpr int kRefusals = 3;
+
+// "ring_full", "mtu", "frags_unsupported".
+absl::string_view RefusalName(Refusal refusal);
+
+}  // namespace halfpage
