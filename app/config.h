@@ -51,16 +51,16 @@ struct TrafficConfig {
   enum class Source : uint8_t { kCapture, kGenerator };
   std::string name;
   Source source = Source::kGenerator;
-  std::string into;                // device end that sends it; its peer receives it
-  std::string pool;                // buffers come from here
-  uint64_t count = 0;              // frames to send, 0: no limit (a capture with loop off ends by itself)
-  uint32_t burst = 32;             // frames per transmit call, 1 to 64
-  std::string file;                // kCapture: pcap or pcapng, resolved against the YAML file's folder
-  bool loop = false;               // kCapture: begin again at its end
+  std::string into;     // device end that sends it; its peer receives it
+  std::string pool;     // buffers come from here
+  uint64_t count = 0;   // frames to send, 0: no limit (a capture with loop off ends by itself)
+  uint32_t burst = 32;  // frames per transmit call, 1 to 64
+  std::string file;     // kCapture: pcap or pcapng, resolved against the YAML file's folder
+  bool loop = false;    // kCapture: begin again at its end
   std::vector<std::pair<uint32_t, uint32_t>> sizes = {{64, 1}};  // kGenerator: {frame bytes without FCS, weight}
-  uint32_t flows = 64;             // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
-  uint16_t destination_port = 9;   // kGenerator: of the first flow; flow f uses destination_port + f % ports
-  uint16_t ports = 1;              // kGenerator: how many destination ports the flows spread over
+  uint32_t flows = 64;                                           // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
+  uint16_t destination_port = 9;  // kGenerator: of the first flow; flow f uses destination_port + f % ports
+  uint16_t ports = 1;             // kGenerator: how many destination ports the flows spread over
 };
 
 // `sinks:` what becomes of frames that pass.
@@ -68,9 +68,9 @@ struct SinkConfig {
   enum class Kind : uint8_t { kCount, kPcap };
   std::string name;
   Kind kind = Kind::kCount;
-  std::string file;        // kPcap: written at stop's latest; relative to the working folder
+  std::string file;          // kPcap: written at stop's latest; relative to the working folder
   uint32_t snaplen = 65535;  // kPcap: bytes kept of each frame
-  uint64_t limit = 0;      // kPcap: frames written, 0: all; later ones are counted and freed
+  uint64_t limit = 0;        // kPcap: frames written, 0: all; later ones are counted and freed
 };
 
 // `lcores:` which worker does what.
@@ -79,19 +79,19 @@ struct WorkerConfig {
   std::vector<std::string> generate;  // traffic sources it drives
 };
 struct LcoreConfig {
-  // Empty after loading means `workers: auto`: one worker that does everything.
+  // `workers: auto` is one worker that does everything; LoadConfig() fills it in, so this is never empty afterwards.
   std::vector<WorkerConfig> workers;
 };
 
 // `measure:` how long, how much at a time.
 struct MeasureConfig {
-  double duration = 0;         // seconds, 0: until the sources end or a signal comes
-  uint64_t count = 0;          // frames over all sources, 0: no limit
-  double stats_period = 0;     // seconds between statistics blocks, 0: none
-  uint32_t budget = 64;        // frames per poll of a queue (NAPI's weight), 1 to 64
-  uint32_t bulk = 16;          // frames per XDP_TX or redirect flush, 1 to 64 (kernel: 16)
-  double drain_timeout = 2;    // seconds that stopping may wait for rings to run empty
-  uint64_t seed = 1;           // of everything random
+  double duration = 0;       // seconds, 0: until the sources end or a signal comes
+  uint64_t count = 0;        // frames over all sources, 0: no limit
+  double stats_period = 0;   // seconds between statistics blocks, 0: none
+  uint32_t budget = 64;      // frames per poll of a queue (NAPI's weight), 1 to 64
+  uint32_t bulk = 16;        // frames per XDP_TX or redirect flush, 1 to 64 (kernel: 16)
+  double drain_timeout = 2;  // seconds that stopping may wait for rings to run empty
+  uint64_t seed = 1;         // of everything random
 };
 
 // `report:` what is left behind.
@@ -112,7 +112,8 @@ struct Config {
   ReportConfig report;
 };
 
-// One thing that is wrong, ready to print: "conf/chain.yaml:14: veth[1].ring: 1000 is not a power of two (nearest 1024)".
+// One thing that is wrong, ready to print:
+// "conf/chain.yaml:14: veth[1].ring: 1000 is not a power of two (nearest 1024)".
 struct ConfigFault {
   std::string file;     // or the option's name ("--set") for a value from the command line
   int line = 0;         // 1-based; 0 where there is no line
@@ -131,9 +132,9 @@ struct ConfigOverride {
 };
 
 struct LoadedConfig {
-  Config config;                       // meaningful only where `faults` is empty
-  std::vector<ConfigFault> faults;     // in order of line
-  std::vector<ConfigFault> warnings;   // a run goes on in spite of these
+  Config config;                      // meaningful only where `faults` is empty
+  std::vector<ConfigFault> faults;    // in order of line
+  std::vector<ConfigFault> warnings;  // a run goes on in spite of these
 };
 
 // Reads, overrides and checks the file at `path` ("-": standard input). Never throws, takes no EAL memory.

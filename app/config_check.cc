@@ -101,16 +101,19 @@ void CheckEal(const Config& config, FaultList& faults) {
     const std::string& arg = config.eal.args[i];
     const std::string path = absl::StrCat("eal.args[", i, "]");
     if (config.eal.preset == EalConfig::Preset::kLab && has(arg, "--in-memory")) {
-      faults.Fault(path,
-                   "--in-memory asks for hugepages without files, and `preset: lab` runs without hugepages (--no-huge); "
-                   "EAL refuses the two together: remove the argument, or write `preset: hugepages`");
+      faults.Fault(
+          path,
+          "--in-memory asks for hugepages without files, and `preset: lab` runs without hugepages (--no-huge); "
+          "EAL refuses the two together: remove the argument, or write `preset: hugepages`");
     } else if (config.eal.preset == EalConfig::Preset::kHugepages && has(arg, "--no-huge")) {
       faults.Fault(path,
                    "--no-huge runs without hugepages, and `preset: hugepages` asks for them (--in-memory); EAL refuses "
                    "the two together: remove the argument, or write `preset: lab`");
-    } else if (absl::StartsWith(arg, "-") && absl::StrContains(arg.substr(0, arg.find('=')), ' ')) {
-      faults.Fault(path, absl::StrCat(Shown(arg), " is an option and its value in one item, which EAL does not take "
-                                                  "apart: make two items of it, or join them with `=`"));
+    } else if (arg.size() > 1 && arg[0] == '-' && arg[1] != ' ' &&
+               absl::StrContains(arg.substr(0, arg.find('=')), ' ')) {
+      faults.Fault(path, absl::StrCat(Shown(arg),
+                                      " is an option and its value in one item, which EAL does not take "
+                                      "apart: make two items of it, or join them with `=`"));
     }
   }
 }
@@ -119,7 +122,8 @@ void CheckOutputs(const Config& config, FaultList& faults) {
   std::vector<FileUse> inputs;
   if (config.file != "-") inputs.push_back({config.file, "this configuration"});
   for (size_t i = 0; i < config.traffic.size(); ++i) {
-    if (!config.traffic[i].file.empty()) inputs.push_back({config.traffic[i].file, absl::StrCat("traffic[", i, "].file")});
+    if (!config.traffic[i].file.empty())
+      inputs.push_back({config.traffic[i].file, absl::StrCat("traffic[", i, "].file")});
   }
   std::vector<FileUse> outputs;
   for (size_t i = 0; i < config.sinks.size(); ++i) {
@@ -140,8 +144,8 @@ void CheckOutputs(const Config& config, FaultList& faults) {
       faults.Fault(output.path, absl::StrCat(Shown(output.file), " would be written over while it is read as ",
                                              reader->second, ": name another file"));
     } else if (!identity.empty() && !first) {
-      faults.Fault(output.path, absl::StrCat(Shown(output.file), " is written by ", writer->second,
-                                             " too: name a file for each"));
+      faults.Fault(output.path,
+                   absl::StrCat(Shown(output.file), " is written by ", writer->second, " too: name a file for each"));
     } else {
       CheckWritable(output, faults);
     }

@@ -1,7 +1,7 @@
 // Checks that need more than one key: references, sizes against each other, files.
 //
-// Each looks at a Config in which every value is in its own range, and adds faults and warnings. What the reader already
-// found fault with is left alone, so that one mistake makes one message.
+// Each looks at a Config in which every value is in its own range, and adds faults and warnings. What the reader
+// already found fault with is left alone, so that one mistake makes one message.
 #pragma once
 
 #include <cstddef>

@@ -15,22 +15,25 @@
 namespace halfpage {
 namespace {
 
-std::string PoolPath(size_t pool) { return absl::StrCat("pools[", pool, "]"); }
+std::string PoolPath(size_t pool) {
+  return absl::StrCat("pools[", pool, "]");
+}
 
 // rte_mempool flushes a cache at 1.5 times its size (CALC_CACHE_FLUSHTHRESH), and refuses a pool below that.
-uint32_t CacheHolds(uint32_t cache) { return cache * 3 / 2; }
+uint32_t CacheHolds(uint32_t cache) {
+  return cache * 3 / 2;
+}
 
 void CheckCache(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
   if (CacheHolds(pool.cache) > pool.size) {
-    faults.Fault(path + ".cache",
-                 absl::StrCat(pool.cache, " is too much for `size` ", pool.size, ": an lcore's cache holds up to 1.5 times ",
-                              "its size, ", CacheHolds(pool.cache), "; write cache: ", (2ull * pool.size + 1) / 3,
-                              " or less, or size: ", CacheHolds(pool.cache), " or more"));
+    faults.Fault(path + ".cache", absl::StrCat(pool.cache, " is too much for `size` ", pool.size,
+                                               ": an lcore's cache holds up to 1.5 times ", "its size, ",
+                                               CacheHolds(pool.cache), "; write cache: ", (2ull * pool.size + 1) / 3,
+                                               " or less, or size: ", CacheHolds(pool.cache), " or more"));
   } else if (faults.Given(path + ".cache") && pool.cache > 0 && pool.size % pool.cache != 0) {
-    faults.Warn(path + ".cache",
-                absl::StrCat(pool.cache, " does not divide `size` ", pool.size, ", so up to ", pool.size % pool.cache,
-                             " buffers may never be used: write size: ",
-                             (static_cast<uint64_t>(pool.size) / pool.cache + 1) * pool.cache));
+    faults.Warn(path + ".cache", absl::StrCat(pool.cache, " does not divide `size` ", pool.size, ", so up to ",
+                                              pool.size % pool.cache, " buffers may never be used: write size: ",
+                                              (static_cast<uint64_t>(pool.size) / pool.cache + 1) * pool.cache));
   }
 }
 
@@ -46,9 +49,10 @@ void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList
   const uint64_t object = PktmbufObjectBytes(pool.data_room);
   if (page == 0 || object <= page) return;
   faults.Fault(path + ".page_size",
-               absl::StrCat(FormatBytes(page), " holds no buffer: one takes ", object, " bytes (64 header + 128 mbuf + ",
-                            "data_room ", pool.data_room, ", in lines of 64); write page_size: ",
-                            FormatBytes(std::bit_ceil(object)), " or auto, or data_room: ", page - 192, " or less"));
+               absl::StrCat(FormatBytes(page), " holds no buffer: one takes ", object,
+                            " bytes (64 header + 128 mbuf + ", "data_room ", pool.data_room,
+                            ", in lines of 64); write page_size: ", FormatBytes(std::bit_ceil(object)),
+                            " or auto, or data_room: ", page - 192, " or less"));
 }
 
 // The ends that frames of a program may be sent to.
@@ -97,17 +101,17 @@ void CheckSize(const Config& config, const PktmbufPoolConfig& pool, const std::s
   const uint64_t caches = workers * CacheHolds(pool.cache);
   const uint64_t sum = rings + caches + bursts;
   if (pool.size >= sum) return;
-  faults.Warn(path + ".size",
-              absl::StrCat(pool.size, " buffers are fewer than can be held at once: rings ", rings, " + caches ", caches,
-                           " + bursts ", bursts, " = ", sum, "; sources will find no buffer at times: write size: ",
-                           std::bit_ceil(sum), ", or shorten rings"));
+  faults.Warn(path + ".size", absl::StrCat(pool.size, " buffers are fewer than can be held at once: rings ", rings,
+                                           " + caches ", caches, " + bursts ", bursts, " = ", sum,
+                                           "; sources will find no buffer at times: write size: ", std::bit_ceil(sum),
+                                           ", or shorten rings"));
 }
 
 }  // namespace
 
 void CheckPools(const Config& config, FaultList& faults) {
-  const bool whole = !faults.Touches("veth") && !faults.Touches("traffic") && !faults.Touches("programs") &&
-                     !faults.Touches("lcores");
+  const bool whole =
+      !faults.Touches("veth") && !faults.Touches("traffic") && !faults.Touches("programs") && !faults.Touches("lcores");
   for (size_t i = 0; i < config.pools.size(); ++i) {
     const std::string path = PoolPath(i);
     if (faults.Touches(path)) continue;
@@ -140,10 +144,11 @@ void CheckMemory(const Config& config, FaultList& faults) {
                                           : "no size of this pool alone is small enough: shrink others too, or write ";
   const uint64_t wanted_mib = (needed + kEalOwnBytes + (1 << 20) - 1) >> 20;
   faults.Fault(PoolPath(crossing) + ".size",
-               absl::StrCat("the pools need ", DescribeBytes(needed), ", and eal.memory ", FormatBytes(config.eal.memory),
-                            " less ", FormatBytes(kEalOwnBytes), " for EAL itself leaves ", DescribeBytes(available), ": ",
-                            absl::StrJoin(parts, ", "), "; pool `", pool.name, "` crosses the line: ",
-                            largest > 0 ? "write " : "", smaller, "memory: ", wanted_mib, "MiB under eal"));
+               absl::StrCat("the pools need ", DescribeBytes(needed), ", and eal.memory ",
+                            FormatBytes(config.eal.memory), " less ", FormatBytes(kEalOwnBytes),
+                            " for EAL itself leaves ", DescribeBytes(available), ": ", absl::StrJoin(parts, ", "),
+                            "; pool `", pool.name, "` crosses the line: ", largest > 0 ? "write " : "", smaller,
+                            "memory: ", wanted_mib, "MiB under eal"));
 }
 
 }  // namespace halfpage

@@ -12,13 +12,14 @@
 #include "app/capture.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
+#include "app/generated_frames.h"
 
 namespace halfpage {
 namespace {
 
-constexpr uint32_t kHeadroom = 128;     // RTE_PKTMBUF_HEADROOM
+constexpr uint32_t kHeadroom = 128;  // RTE_PKTMBUF_HEADROOM
 constexpr uint32_t kEthernetHeader = 14;
-constexpr uint32_t kVlanTag = 4;        // a tagged frame may be longer by so much (the kernel's is_skb_forwardable)
+constexpr uint32_t kVlanTag = 4;  // a tagged frame may be longer by so much (the kernel's is_skb_forwardable)
 constexpr uint32_t kMostDataRoom = 65535;
 
 // Of the pools that sources use, the one with the smallest room: its frames are the first to need a second buffer.
@@ -54,10 +55,35 @@ void CheckSizes(const TrafficConfig& traffic, const FrameLimit& limit, const std
     longest = std::max(longest, size);
   }
   if (refused.empty()) return;
-  faults.Fault(path + ".sizes",
-               absl::StrCat("every frame of ", absl::StrJoin(refused, ", "), " bytes would be refused: the longest that "
-                            "crosses this pair has ", limit.text, "; use shorter frames, or mtu: ",
-                            longest - kEthernetHeader - kVlanTag, " on both ends"));
+  faults.Fault(path + ".sizes", absl::StrCat("every frame of ", absl::StrJoin(refused, ", "),
+                                             " bytes would be refused: the longest that "
+                                             "crosses this pair has ",
+                                             limit.text, "; use shorter frames, or mtu: ",
+                                             longest - kEthernetHeader - kVlanTag, " on both ends"));
+}
+
+// What the generator itself could not make ready: too many positions of its cycle, too many bytes of headers.
+void CheckRecipe(const TrafficConfig& traffic, const std::string& path, FaultList& faults) {
+  if (faults.Touches(path)) return;
+  const absl::Status status = GeneratedFrames::Check(traffic);
+  if (!status.ok()) faults.Fault(path + ".sizes", std::string(status.message()));
+}
+
+// A pool with fewer buffers than one frame has segments could never send it.
+void CheckPoolHolds(const Config& config, const TrafficConfig& traffic, uint32_t longest, const std::string& path,
+                    FaultList& faults) {
+  if (faults.Touches(path) || faults.Touches("pools")) return;
+  for (size_t p = 0; p < config.pools.size(); ++p) {
+    const PktmbufPoolConfig& pool = config.pools[p];
+    if (pool.name != traffic.pool) continue;
+    const uint32_t first = pool.data_room - kHeadroom;
+    const uint32_t segments = longest <= first ? 1 : 2 + (longest - first - 1) / pool.data_room;
+    if (segments <= pool.size) continue;
+    faults.Fault(absl::StrCat("pools[", p, "].size"),
+                 absl::StrCat("a frame of ", longest, " bytes of `", traffic.name, "` takes ", segments,
+                              " buffers of data_room ", pool.data_room, ", the pool has ", pool.size,
+                              ": write size: ", segments, " or more, or a larger data_room"));
+  }
 }
 
 void WarnOfSkipped(const Capture& capture, const std::string& path, FaultList& faults) {
@@ -103,9 +129,9 @@ void CheckMtus(const Config& config, FaultList& faults) {
       faults.Fault(
           mtu_path,
           absl::StrCat("mtu ", decides.mtu, " is past ", limit, ", the limit for `", receiver.name, "`: its program `",
-                       receiver.program, "` has frags: false and must see a frame in one buffer, and pool `", pool->name,
-                       "` has data_room ", pool->data_room, " - ", kHeadroom, " headroom - ", kEthernetHeader,
-                       " Ethernet = ", limit, "; write frags: true on the program",
+                       receiver.program, "` has frags: false and must see a frame in one buffer, and pool `",
+                       pool->name, "` has data_room ", pool->data_room, " - ", kHeadroom, " headroom - ",
+                       kEthernetHeader, " Ethernet = ", limit, "; write frags: true on the program",
                        room <= kMostDataRoom ? absl::StrCat(", data_room: ", room, " or more on the pool") : "",
                        limit >= 68 ? absl::StrCat(", or mtu: ", limit, " or less on both ends") : ""));
     }
@@ -125,12 +151,16 @@ void CheckFrames(const Config& config, FaultList& faults) {
       if (limited && !faults.Touches(path + ".sizes") && !faults.Touches(path + ".source")) {
         CheckSizes(traffic, limit, path, faults);
       }
+      uint32_t longest = 0;
+      for (const auto& [size, weight] : traffic.sizes) longest = std::max(longest, size);
+      CheckPoolHolds(config, traffic, longest, path, faults);
       if (traffic.destination_port + traffic.ports - 1 > 65535 && !faults.Touches(path)) {
-        faults.Fault(path + ".ports", absl::StrCat("ports ", traffic.destination_port, " to ",
-                                                   traffic.destination_port + traffic.ports - 1,
-                                                   " end past 65535: write ports: ", 65536 - traffic.destination_port,
-                                                   " or less"));
+        faults.Fault(
+            path + ".ports",
+            absl::StrCat("ports ", traffic.destination_port, " to ", traffic.destination_port + traffic.ports - 1,
+                         " end past 65535: write ports: ", 65536 - traffic.destination_port, " or less"));
       }
+      CheckRecipe(traffic, path, faults);
       continue;
     }
     const std::string file_path = path + ".file";
@@ -141,6 +171,7 @@ void CheckFrames(const Config& config, FaultList& faults) {
       faults.Fault(file_path, std::string(capture.status().message()));
       continue;
     }
+    CheckPoolHolds(config, traffic, capture->longest(), path, faults);
     WarnOfSkipped(*capture, file_path, faults);
     if (limited) WarnOfLong(*capture, limit, file_path, faults);
   }

@@ -17,10 +17,10 @@ namespace {
 
 // The things of one kind that a file has, in its order.
 struct Names {
-  absl::string_view kind;                // "program"
-  std::vector<std::string> names;        // as references spell them
-  std::vector<std::string> paths;        // "programs[0]"
-  bool complete = true;                  // no name was lost to a fault of the reader
+  absl::string_view kind;          // "program"
+  std::vector<std::string> names;  // as references spell them
+  std::vector<std::string> paths;  // "programs[0]"
+  bool complete = true;            // no name was lost to a fault of the reader
 };
 
 void Add(Names& names, const std::string& name, std::string path, const FaultList& faults) {
@@ -75,9 +75,13 @@ class References {
     if (name.empty()) return;
     used_.insert(name);
     if (!names_.complete || known_.contains(name) || faults_.Touches(path)) return;
+    all_found_ = false;
     faults_.Fault(path, absl::StrCat("no ", names_.kind, " named ", Shown(name), DidYouMean(name, names_.names), " (",
                                      names_.kind, "s here: ", ListNames(names_.names), ")"));
   }
+
+  // Whether every name checked so far was there. One that was not may have been meant for any that nobody named.
+  bool all_found() const { return all_found_; }
 
   void WarnUnused(absl::string_view advice) {
     for (size_t i = 0; i < names_.names.size(); ++i) {
@@ -92,6 +96,7 @@ class References {
   FaultList& faults_;
   std::set<std::string> known_;
   std::set<std::string> used_;
+  bool all_found_ = true;
 };
 
 void CheckPrograms(const Config& config, References& ends, FaultList& faults) {
@@ -134,8 +139,8 @@ void CheckAllClaimed(const Names& names, const std::map<std::string, size_t>& cl
     if (!name.empty() && !claimed.contains(name)) missing.push_back(Shown(name));
   }
   if (missing.empty() || !names.complete) return;
-  faults.Fault("lcores.workers", absl::StrCat("no worker ", how, " ", absl::StrJoin(missing, ", "), ": add it to `", key,
-                                              "` of exactly one worker, or write `workers: auto`"));
+  faults.Fault("lcores.workers", absl::StrCat("no worker ", how, " ", absl::StrJoin(missing, ", "), ": add it to `",
+                                              key, "` of exactly one worker, or write `workers: auto`"));
 }
 
 }  // namespace
@@ -163,8 +168,8 @@ void CheckNames(const Config& config, FaultList& faults) {
     to_ends.Check(traffic.into, path + ".into");
     to_pools.Check(traffic.pool, path + ".pool");
     if (traffic.pool.empty() && pools.complete && !faults.Touches(path + ".pool")) {
-      faults.Fault(path + ".pool", absl::StrCat("missing, and there are several pools: name one of ",
-                                                ListNames(pools.names)));
+      faults.Fault(path + ".pool",
+                   absl::StrCat("missing, and there are several pools: name one of ", ListNames(pools.names)));
     }
   }
   if (whole_veth) {
@@ -195,8 +200,8 @@ void CheckWorkers(const Config& config, FaultList& faults) {
     }
   }
   if (!whole) return;
-  CheckAllClaimed(ends, polled, "polls", "poll", faults);
-  CheckAllClaimed(sources, driven, "drives", "generate", faults);
+  if (to_ends.all_found()) CheckAllClaimed(ends, polled, "polls", "poll", faults);
+  if (to_sources.all_found()) CheckAllClaimed(sources, driven, "drives", "generate", faults);
 }
 
 void CheckRules(const Config& config, FaultList& faults) {
@@ -212,14 +217,16 @@ void CheckRules(const Config& config, FaultList& faults) {
       const std::string port_path = path + (rule.source_port.has_value() ? ".source_port" : ".destination_port");
       if (ports && rule.protocol.has_value() && *rule.protocol != kTcp && *rule.protocol != kUdp &&
           *rule.protocol != kSctp) {
-        faults.Fault(port_path, absl::StrCat("protocol ", *rule.protocol, " has no ports, so this rule never matches: "
+        faults.Fault(port_path, absl::StrCat("protocol ", *rule.protocol,
+                                             " has no ports, so this rule never matches: "
                                              "use tcp, udp or sctp, or remove the port"));
       }
       if (rule.ethertype.has_value() && *rule.ethertype != kIpv4 && *rule.ethertype != kIpv6 &&
           (ports || rule.protocol.has_value())) {
-        faults.Fault(rule.protocol.has_value() ? path + ".protocol" : port_path,
-                     "only IP has protocols and ports, so this rule never matches: use `ethertype` ipv4, ipv6 or any, or "
-                     "remove this key");
+        faults.Fault(
+            rule.protocol.has_value() ? path + ".protocol" : port_path,
+            "only IP has protocols and ports, so this rule never matches: use `ethertype` ipv4, ipv6 or any, or "
+            "remove this key");
       }
       if (!ports && !rule.protocol.has_value() && !rule.ethertype.has_value() && r + 1 < rules.size()) {
         faults.Warn(path, absl::StrCat("matches every frame, so the ", rules.size() - r - 1,

@@ -63,7 +63,11 @@ bool FaultList::Touches(const std::string& path) const {
   return false;
 }
 
-std::vector<ConfigFault> FaultList::TakeFaults() { return SortedByLine(std::move(faults_)); }
-std::vector<ConfigFault> FaultList::TakeWarnings() { return SortedByLine(std::move(warnings_)); }
+std::vector<ConfigFault> FaultList::TakeFaults() {
+  return SortedByLine(std::move(faults_));
+}
+std::vector<ConfigFault> FaultList::TakeWarnings() {
+  return SortedByLine(std::move(warnings_));
+}
 
 }  // namespace halfpage

@@ -35,7 +35,7 @@ struct FieldValue {
   // Stores the value. Errors: InvalidArgument with what is wrong, what is allowed and the way out. `quoted` tells "5"
   // from 5.
   std::function<absl::Status(absl::string_view text, bool quoted)> parse;
-  // YAML that parse() takes.
+  // YAML that parse() takes; empty where a list, or an item that may be a map, cannot be written as one value.
   std::function<std::string()> format;
   std::string rule;  // "1 to 16"; for messages and the printed comment
 };
@@ -45,11 +45,11 @@ struct FieldList {
   size_t min_items = 0;
   size_t max_items = 0;
   std::function<size_t()> size;
-  std::function<void(size_t)> resize;                         // to a number within the limits, items at their defaults
-  std::function<void(size_t, FieldVisitor&)> fields;          // keys of item i; empty: no item is a map
-  std::function<void(FieldVisitor&)> default_fields;          // the same of an item that says nothing
-  std::function<FieldValue(size_t)> value;                    // item i as one value; empty: every item is a map
-  std::optional<FieldValue> word;                            // the whole list as one value ("auto"), where it can be
+  std::function<void(size_t)> resize;                 // to a number within the limits, items at their defaults
+  std::function<void(size_t, FieldVisitor&)> fields;  // keys of item i; empty: no item is a map
+  std::function<void(FieldVisitor&)> default_fields;  // the same of an item that says nothing
+  std::function<FieldValue(size_t)> value;            // item i as one value; empty: every item is a map
+  std::optional<FieldValue> word;                     // the whole list as one value ("auto"), where it can be
 };
 
 // Called once for each key of a map, in the order in which they are printed.

@@ -77,14 +77,30 @@ ConfigNode& MapItem(ConfigNode& map, const std::string& key, const ConfigPositio
   return map.items[*found];
 }
 
+// `pools[*].size`: the same for every item of a list of the file.
+void ApplyToAll(const ConfigOverride& setting, size_t star, ConfigNode& root, FaultList& faults) {
+  const std::string list = setting.path.substr(0, star);
+  for (size_t i = 0; i < root.keys.size(); ++i) {
+    if (root.keys[i].text != list) continue;
+    const size_t items = root.items[i].items.size();
+    for (size_t item = 0; item < items; ++item) {
+      ConfigOverride one = setting;
+      one.path.replace(star, 3, absl::StrCat("[", item, "]"));
+      ApplyOverride(one, root, faults);
+    }
+    return;
+  }
+  faults.FaultAt({0, setting.origin}, setting.path, absl::StrCat("`", list, "` is no list in this configuration"));
+}
+
 }  // namespace
 
 void ApplyOverride(const ConfigOverride& setting, ConfigNode& root, FaultList& faults) {
+  const size_t star = setting.path.find("[*]");
+  if (star != std::string::npos) return ApplyToAll(setting, star, root, faults);
   const std::string origin = setting.origin.empty() ? "--set" : setting.origin;
   const ConfigPosition position{0, origin};
-  const auto refuse = [&](absl::string_view message) {
-    faults.FaultAt(position, setting.path, std::string(message));
-  };
+  const auto refuse = [&](absl::string_view message) { faults.FaultAt(position, setting.path, std::string(message)); };
   ParsedYaml value = ParseYaml(setting.value, origin);
   if (!value.ok) return refuse(absl::StrCat("the value ", Shown(setting.value), ": ", value.message));
   const std::optional<std::vector<Step>> steps = ParsePath(setting.path);
@@ -105,8 +121,13 @@ void ApplyOverride(const ConfigOverride& setting, ConfigNode& root, FaultList& f
       node = &node->items[*step.index];
     } else {
       if (node->kind == Kind::kNull) node->kind = Kind::kMap;
-      if (node->kind != Kind::kMap) return refuse(absl::StrCat("`", above, "` is not a map of keys, so it has no `",
-                                                               step.key, "`"));
+      if (node->kind != Kind::kMap)
+        return refuse(absl::StrCat("`", above, "` is not a map of keys, so it has no `", step.key, "`"));
+      const bool into_list = !last && (*steps)[i + 1].index.has_value();
+      if (into_list && std::none_of(node->keys.begin(), node->keys.end(),
+                                    [&step](const ConfigNode::Key& key) { return key.text == step.key; })) {
+        return refuse(absl::StrCat("`", step.path, "` is not in the file, and only the file can add items to it"));
+      }
       node = &MapItem(*node, step.key, position, last);
     }
     above = step.path;

@@ -17,7 +17,9 @@ namespace {
 
 constexpr size_t kCommentColumn = 40;
 
-std::string PathOf(absl::string_view above, absl::string_view key) { return absl::StrCat(above, ".", key); }
+std::string PathOf(absl::string_view above, absl::string_view key) {
+  return absl::StrCat(above, ".", key);
+}
 
 // A list as one value or in brackets; nothing where its items are maps.
 std::string OnOneLine(const FieldList& list) {
@@ -103,7 +105,7 @@ class Printer : public FieldVisitor {
  private:
   void Line(const FieldInfo& info, absl::string_view text, absl::string_view rule) {
     std::string line(indent_, ' ');
-    if (dash_) line.replace(indent_ - 2, 1, "-");
+    if (dash_) line[indent_ - 2] = '-';
     dash_ = false;
     absl::StrAppend(&line, info.key, ":", text.empty() ? "" : " ", text);
     line.resize(std::max(line.size() + 2, kCommentColumn), ' ');

@@ -42,9 +42,9 @@ class MapReader : public FieldVisitor {
       const auto [first, fresh] = keys_.emplace(key.text, i);
       if (fresh) continue;
       const int line = map.keys[first->second].position.line;
-      faults_.FaultAt(key.position, PathOfUnchecked(key.text),
-                      absl::StrCat("this key is here twice", line > 0 ? absl::StrCat(", first in line ", line) : "",
-                                   ": keep one"));
+      faults_.FaultAt(
+          key.position, PathOfUnchecked(key.text),
+          absl::StrCat("this key is here twice", line > 0 ? absl::StrCat(", first in line ", line) : "", ": keep one"));
     }
   }
 
@@ -65,7 +65,7 @@ class MapReader : public FieldVisitor {
     if (node->kind != Kind::kList) {
       faults_.Fault(path, absl::StrCat("must be a list, not ", KindText(node->kind),
                                        list.word.has_value() ? absl::StrCat(": give ", list.word->rule)
-                                                                : ": begin each item with `- `"));
+                                                             : ": begin each item with `- `"));
       return;
     }
     ReadItems(path, *node, list, info);
@@ -77,8 +77,8 @@ class MapReader : public FieldVisitor {
   }
 
   void When(bool applies, absl::string_view key, absl::string_view wanted) override {
-    // Where the deciding key is faulty nobody knows what was meant.
-    unsure_ = faults_.Touches(PathOf(key));
+    // Where the deciding key is faulty, or there and misspelt, nobody knows what was meant.
+    unsure_ = faults_.Touches(PathOf(key)) || Misspelt(key);
     applies_ = applies || unsure_;
     decides_ = key;
     wanted_ = wanted;
@@ -89,8 +89,8 @@ class MapReader : public FieldVisitor {
   }
 
   // Reads the map `node` at `path` with the keys that `fields` names.
-  static void ReadMap(const ConfigNode& node, const std::string& path,
-                      const std::function<void(FieldVisitor&)>& fields, FaultList& faults) {
+  static void ReadMap(const ConfigNode& node, const std::string& path, const std::function<void(FieldVisitor&)>& fields,
+                      FaultList& faults) {
     if (node.kind != Kind::kMap) {
       faults.Fault(path, absl::StrCat("must be a map of keys, as in `key: value`, not ", KindText(node.kind)));
       return;
@@ -103,6 +103,12 @@ class MapReader : public FieldVisitor {
  private:
   std::string PathOf(absl::string_view key) const {
     return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", key);
+  }
+  bool Misspelt(absl::string_view key) const {
+    const std::vector<std::string> wanted = {std::string(key)};
+    return !keys_.contains(wanted[0]) && std::any_of(keys_.begin(), keys_.end(), [&wanted](const auto& there) {
+      return NearestName(there.first, wanted).has_value();
+    });
   }
   // Of a key that may be anything: what is long or unprintable stays out of the path.
   std::string PathOfUnchecked(const std::string& key) const {
@@ -130,8 +136,8 @@ class MapReader : public FieldVisitor {
     faults_.SetPosition(path, map_.keys[found->second].position);
     if (!applies_) {
       faults_.Fault(path, absl::StrCat("belongs to `", decides_, ": ", wanted_, "`, and here `", decides_, "` is `",
-                                       texts_[std::string(decides_)], "`: remove `", info.key, "`, or write `", decides_,
-                                       ": ", wanted_, "`"));
+                                       texts_[std::string(decides_)], "`: remove `", info.key, "`, or write `",
+                                       decides_, ": ", wanted_, "`"));
       return nullptr;
     }
     if (node.kind == Kind::kNull) {
@@ -155,11 +161,13 @@ class MapReader : public FieldVisitor {
   void ReadItems(const std::string& path, const ConfigNode& node, const FieldList& list, const FieldInfo& info) {
     const size_t items = node.items.size();
     if (items < list.min_items || items > list.max_items) {
-      const std::string limits = list.min_items == list.max_items ? absl::StrCat("it must have exactly ", list.min_items)
+      const std::string limits = list.min_items == list.max_items
+                                     ? absl::StrCat("it must have exactly ", list.min_items)
                                  : items < list.min_items ? absl::StrCat("it must have at least ", list.min_items)
                                                           : absl::StrCat("it may have at most ", list.max_items);
-      faults_.Fault(path, absl::StrCat(items == 0 ? "empty" : absl::StrCat("has ", items, items == 1 ? " item" : " items"), ", and ", limits,
-                                       Example(info)));
+      faults_.Fault(path,
+                    absl::StrCat(items == 0 ? "empty" : absl::StrCat("has ", items, items == 1 ? " item" : " items"),
+                                 ", and ", limits, Example(info)));
     }
     const size_t read = std::min(items, list.max_items);
     list.resize(read);
@@ -168,7 +176,8 @@ class MapReader : public FieldVisitor {
       const std::string item_path = absl::StrCat(path, "[", i, "]");
       faults_.SetPosition(item_path, item.position);
       if (list.fields && (item.kind == Kind::kMap || !list.value)) {
-        ReadMap(item, item_path, [&list, i](FieldVisitor& v) { list.fields(i, v); }, faults_);
+        ReadMap(
+            item, item_path, [&list, i](FieldVisitor& v) { list.fields(i, v); }, faults_);
       } else {
         Parse(item_path, item, list.value(i), info);
       }
@@ -188,10 +197,10 @@ class MapReader : public FieldVisitor {
   const ConfigNode& map_;
   const std::string path_;
   FaultList& faults_;
-  std::map<std::string, size_t> keys_;         // of `map_`, to the first of that name
-  std::map<std::string, std::string> texts_;   // values read, for messages about keys that depend on them
-  std::vector<std::string> known_;             // keys that the section has
-  std::vector<std::string> valid_;             // those of them that apply here
+  std::map<std::string, size_t> keys_;        // of `map_`, to the first of that name
+  std::map<std::string, std::string> texts_;  // values read, for messages about keys that depend on them
+  std::vector<std::string> known_;            // keys that the section has
+  std::vector<std::string> valid_;            // those of them that apply here
   bool applies_ = true;
   bool unsure_ = false;
   absl::string_view decides_;
@@ -206,7 +215,8 @@ void ReadConfig(const ConfigNode& root, Config& config, FaultList& faults) {
     faults.Fault("", "the file is empty: begin with `version: 1`, and see conf/quickstart.yaml for a whole one");
     return;
   }
-  MapReader::ReadMap(root, "", [&config](FieldVisitor& v) { VisitConfig(config, v); }, faults);
+  MapReader::ReadMap(
+      root, "", [&config](FieldVisitor& v) { VisitConfig(config, v); }, faults);
 }
 
 }  // namespace halfpage

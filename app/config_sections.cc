@@ -17,6 +17,7 @@ constexpr size_t kMostPools = 64;
 constexpr size_t kMostPairs = 16;     // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
 constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
+constexpr size_t kDeviceName = 15;    // IFNAMSIZ less its zero
 constexpr double kYear = 365 * 86400.0;
 constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
 constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
@@ -101,7 +102,9 @@ FieldList Sizes(FrameSizes& sizes) {
   };
   const FieldValue number = NumberValue(
       kFrameBytes, [] { return uint64_t{0}; },
-      [&sizes](uint64_t n) { sizes = {{static_cast<uint32_t>(n), 1}}; });
+      [&sizes](uint64_t n) {
+        sizes = {{static_cast<uint32_t>(n), 1}};
+      });
   FieldValue word;
   word.parse = [&sizes, number](absl::string_view text, bool quoted) -> absl::Status {
     if (text == "imix") {
@@ -172,7 +175,8 @@ void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
 }
 
 void Describe(VethEndConfig& end, FieldVisitor& v) {
-  v.Value({"name", "unique among the ends of all pairs", kRequired}, Name(end.name));
+  v.Value({"name", "unique among the ends of all pairs, at most 15 letters as for any interface", kRequired},
+          Name(end.name, kDeviceName));
   v.Value({"program", "judges what this end receives; \"\": none, everything passes"}, OptionalName(end.program));
   v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(end.sink));
   v.Value({"mtu", "bytes behind the Ethernet header, sent and received"}, Number(end.mtu, {.min = 68, .max = 65535}));
@@ -195,30 +199,32 @@ void Describe(FilterRule& rule, FieldVisitor& v) {
   v.Value({"destination_port", "TCP, UDP or SCTP"}, Ports(rule.destination_port));
   v.Value({"verdict", "of a frame that all of the above match", kRequired}, Verdict(rule.verdict));
   v.When(rule.verdict == XdpAction::kRedirect, "verdict", "redirect");
-  v.Value({"target", "end that the frame leaves through", kRequired}, Name(rule.target));
+  v.Value({"target", "end that the frame leaves through", kRequired}, Name(rule.target, kDeviceName));
 }
 
 void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.Value({"name", "unique among programs", kRequired}, Name(program.name));
   v.Value({"kind", "what it does with a frame"},
           Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter"}));
-  v.Value({"frags", "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
-                    "redirect never look behind the first bytes"},
+  v.Value({"frags",
+           "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
+           "redirect never look behind the first bytes"},
           Flag(program.frags));
   v.When(program.kind == ProgramKind::kRedirect, "kind", "redirect");
-  v.Value({"target", "end that frames leave through", kRequired}, Name(program.target));
+  v.Value({"target", "end that frames leave through", kRequired}, Name(program.target, kDeviceName));
   v.When(program.kind == ProgramKind::kFilter, "kind", "filter");
   v.List({"rules", "the first that matches decides"}, Maps(program.rules, 0, kMostNamed));
   v.Value({"default", "verdict of a frame that no rule matches"}, Verdict(program.fallback));
   v.When(program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect, "default", "redirect");
-  v.Value({"default_target", "end that such a frame leaves through", kRequired}, Name(program.fallback_target));
+  v.Value({"default_target", "end that such a frame leaves through", kRequired},
+          Name(program.fallback_target, kDeviceName));
 }
 
 void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.Value({"name", "unique among sources", kRequired}, Name(traffic.name));
   v.Value({"source", "a capture file's frames, or made-up UDP over IPv4"},
           Choice(traffic.source, {"capture", "generator"}));
-  v.Value({"into", "end that sends the frames; its peer receives them", kRequired}, Name(traffic.into));
+  v.Value({"into", "end that sends the frames; its peer receives them", kRequired}, Name(traffic.into, kDeviceName));
   v.Value({"pool", "buffers come from here; left out: the only pool"}, OptionalName(traffic.pool, 25));
   v.Value({"count", "frames to send, 0: no limit"}, Number(traffic.count, {}));
   v.Value({"burst", "frames per transmit call"}, Number(traffic.burst, {.min = 1, .max = 64}));
@@ -228,8 +234,10 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.When(traffic.source == TrafficConfig::Source::kGenerator, "source", "generator");
   v.List({"sizes", "frame bytes without FCS"}, Sizes(traffic.sizes));
   v.Value({"flows", "distinct UDP flows"}, Number(traffic.flows, {.min = 1, .max = 65536}));
-  v.Value({"destination_port", "UDP port of the first flow"}, Number(traffic.destination_port, {.min = 1, .max = 65535}));
-  v.Value({"ports", "flow F goes to destination_port + F modulo this"}, Number(traffic.ports, {.min = 1, .max = 65535}));
+  v.Value({"destination_port", "UDP port of the first flow"},
+          Number(traffic.destination_port, {.min = 1, .max = 65535}));
+  v.Value({"ports", "flow F goes to destination_port + F modulo this"},
+          Number(traffic.ports, {.min = 1, .max = 65535}));
 }
 
 void Describe(SinkConfig& sink, FieldVisitor& v) {
@@ -256,7 +264,8 @@ void Describe(MeasureConfig& measure, FieldVisitor& v) {
   v.Value({"stats_period", "between statistics blocks, 0: none"}, Duration(measure.stats_period, kYear));
   v.Value({"budget", "frames per poll of a queue (NAPI's weight)"}, Number(measure.budget, {.min = 1, .max = 64}));
   v.Value({"bulk", "frames per XDP_TX or redirect flush (kernel: 16)"}, Number(measure.bulk, {.min = 1, .max = 64}));
-  v.Value({"drain_timeout", "how long stopping may wait for rings to run empty"}, Duration(measure.drain_timeout, 3600));
+  v.Value({"drain_timeout", "how long stopping may wait for rings to run empty"},
+          Duration(measure.drain_timeout, 3600));
   v.Value({"seed", "of everything random"}, Number(measure.seed, {}));
 }
 

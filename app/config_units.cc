@@ -122,7 +122,8 @@ absl::StatusOr<double> ParseSeconds(absl::string_view text) {
 std::string FormatSeconds(double seconds) {
   if (seconds == 0) return "0";
   char digits[400];  // the longest double in fixed notation has 309 digits before the point
-  const std::to_chars_result end = std::to_chars(std::begin(digits), std::end(digits), seconds, std::chars_format::fixed);
+  const std::to_chars_result end =
+      std::to_chars(std::begin(digits), std::end(digits), seconds, std::chars_format::fixed);
   if (end.ec != std::errc()) return absl::StrFormat("%fs", seconds);
   return absl::StrCat(absl::string_view(digits, end.ptr - digits), "s");
 }

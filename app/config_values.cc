@@ -30,7 +30,9 @@ const NumberNames& ProtocolNames() {
   return names;
 }
 
-std::string Count(const NumberRule& rule, uint64_t n) { return rule.bytes ? FormatBytes(n) : absl::StrCat(n); }
+std::string Count(const NumberRule& rule, uint64_t n) {
+  return rule.bytes ? FormatBytes(n) : absl::StrCat(n);
+}
 
 std::string RuleText(const NumberRule& rule) {
   std::string range;
@@ -58,7 +60,8 @@ absl::Status CheckNumber(const NumberRule& rule, uint64_t n, absl::string_view t
   if (rule.power_of_two && !std::has_single_bit(n)) {
     const uint64_t below = std::bit_floor(n);
     const uint64_t nearest = n - below < below * 2 - n ? below : below * 2;
-    return absl::InvalidArgumentError(absl::StrCat(text, " is not a power of two (nearest ", Count(rule, nearest), ")"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(text, " is not a power of two (nearest ", Count(rule, nearest), ")"));
   }
   return absl::OkStatus();
 }
@@ -86,8 +89,8 @@ FieldValue NamedNumber(std::optional<N>& field, const NumberNames& names, uint64
     if (absl::StartsWith(text, "0x")) {
       if (!absl::SimpleHexAtoi(text, &number)) return Refuse(absl::StrCat(Shown(text), " is not a number"), rule);
     } else if (!text.empty() && absl::ascii_isalpha(text[0])) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "no such name: ", Shown(text), DidYouMean(text, words), " (", rule, ")"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no such name: ", Shown(text), DidYouMean(text, words), " (", rule, ")"));
     } else {
       absl::StatusOr<uint64_t> whole = ParseWhole(text);
       if (!whole.ok()) return Refuse(whole.status().message(), rule);
@@ -243,8 +246,12 @@ FieldValue Verdict(XdpAction& field) {
   return choice;
 }
 
-FieldValue Ethertype(std::optional<uint16_t>& field) { return NamedNumber(field, EthertypeNames(), 0x600, true); }
-FieldValue Protocol(std::optional<uint8_t>& field) { return NamedNumber(field, ProtocolNames(), 0, false); }
+FieldValue Ethertype(std::optional<uint16_t>& field) {
+  return NamedNumber(field, EthertypeNames(), 0x600, true);
+}
+FieldValue Protocol(std::optional<uint8_t>& field) {
+  return NamedNumber(field, ProtocolNames(), 0, false);
+}
 
 FieldValue Ports(std::optional<PortRange>& field) {
   const std::string rule = "any, a port from 0 to 65535, or a range as in 1024-2047";

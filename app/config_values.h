@@ -18,8 +18,8 @@ namespace halfpage {
 struct NumberRule {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
-  bool bytes = false;         // may have a unit, "2KiB"
-  bool power_of_two = false;  // `min` and `max` are, too
+  bool bytes = false;          // may have a unit, "2KiB"
+  bool power_of_two = false;   // `min` and `max` are, too
   const char* word = nullptr;  // stands for `word_value`: "auto"
   uint64_t word_value = 0;     // need not lie in the range
 };

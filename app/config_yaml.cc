@@ -8,6 +8,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <map>
@@ -18,6 +19,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "app/config_units.h"
@@ -38,6 +40,8 @@ class TreeBuilder : public YAML::EventHandler {
   explicit TreeBuilder(const std::string& origin) : origin_(origin) {}
 
   ConfigNode TakeRoot() { return std::move(root_); }
+  // Where the last thing stands that could be read, 1-based.
+  int last_line() const { return last_line_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) throw Refused{mark.line + 1, "a second document begins here: keep one `---` at most"};
@@ -83,6 +87,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   ConfigNode NewNode(ConfigNode::Kind kind, const YAML::Mark& mark) {
     Count(1, mark);
+    last_line_ = mark.line + 1;
     ConfigNode node;
     node.kind = kind;
     node.position = {origin_.empty() ? mark.line + 1 : 0, origin_};
@@ -139,6 +144,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Level> levels_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
   size_t values_ = 0;
+  int last_line_ = 0;
   int documents_ = 0;
 };
 
@@ -148,23 +154,30 @@ void RefuseBinary(absl::string_view text) {
   for (const char c : text) {
     if (c == '\n') ++line;
     if (!absl::ascii_iscntrl(c) || absl::ascii_isspace(c)) continue;
-    throw Refused{line, absl::StrFormat("byte 0x%02x: this is not a text file in UTF-8", static_cast<unsigned char>(c))};
+    throw Refused{line,
+                  absl::StrFormat("byte 0x%02x: this is not a text file in UTF-8", static_cast<unsigned char>(c))};
   }
   if (text.size() >= 2 && (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff")) {
     throw Refused{1, "this is UTF-16: save the file as UTF-8"};
   }
 }
 
+int LastLine(absl::string_view text) {
+  const auto breaks = std::count(text.begin(), text.end(), '\n');
+  return static_cast<int>(breaks) + (absl::EndsWith(text, "\n") ? 0 : 1);
+}
+
 }  // namespace
 
 ParsedYaml ParseYaml(absl::string_view text, const std::string& origin) {
   ParsedYaml parsed;
+  TreeBuilder builder(origin);
   try {
     if (text.size() > kMaxConfigBytes) throw Refused{0, absl::StrCat("more than ", FormatBytes(kMaxConfigBytes))};
     RefuseBinary(text);
-    std::istringstream stream{std::string(text)};
+    // The end mark makes yaml-cpp see a quote that is never closed; at the bare end of a file it takes that for a text.
+    std::istringstream stream(absl::StrCat(text, absl::EndsWith(text, "\n") ? "" : "\n", "...\n"));
     YAML::Parser parser(stream);
-    TreeBuilder builder(origin);
     while (parser.HandleNextDocument(builder)) {
     }
     parsed.root = builder.TakeRoot();
@@ -173,9 +186,14 @@ ParsedYaml ParseYaml(absl::string_view text, const std::string& origin) {
     parsed.line = refused.line;
     parsed.message = refused.message;
   } catch (const YAML::Exception& error) {
-    parsed.line = error.mark.is_null() ? 0 : error.mark.line + 1;
-    parsed.message = absl::StrCat("not valid YAML: ", error.msg,
-                                  " (look at the indentation, colons, brackets and quotes here and one line above)");
+    if (error.msg == YAML::ErrorMsg::DOC_IN_SCALAR || error.msg == YAML::ErrorMsg::EOF_IN_SCALAR) {
+      parsed.line = builder.last_line();
+      parsed.message = "not valid YAML: a quote that begins here, or behind, is never closed";
+    } else {
+      parsed.line = error.mark.is_null() ? 0 : std::min(error.mark.line + 1, LastLine(text));
+      parsed.message = absl::StrCat("not valid YAML: ", error.msg,
+                                    " (look at the indentation, colons, brackets and quotes here and one line above)");
+    }
   } catch (const std::exception& error) {
     parsed.message = absl::StrCat("not readable as YAML: ", error.what());
   }

@@ -14,6 +14,8 @@
 namespace halfpage {
 namespace {
 
+using FrameSizes = std::vector<std::pair<uint32_t, uint32_t>>;  // as in TrafficConfig: {bytes, weight}
+
 constexpr uint32_t kEthernetBytes = 14;
 constexpr uint32_t kIpv4Bytes = 20;
 constexpr uint32_t kUdpBytes = 8;
@@ -70,51 +72,26 @@ void Shuffle(std::mt19937_64& random, uint32_t* values, size_t n) {
   for (size_t i = n; i > 1; --i) std::swap(values[i - 1], values[Below(random, i)]);
 }
 
-absl::Status Check(const TrafficConfig& config) {
-  const auto refuse = [&config](const std::string& text) {
-    return absl::InvalidArgumentError(absl::StrFormat("traffic \"%s\": %s", config.name, text));
-  };
-  if (config.sizes.empty()) return refuse("sizes: none given; give at least one, as in [64]");
-  for (const auto& [length, weight] : config.sizes) {
-    if (length < kHeaderBytes || length > kLongestFrame) {
-      return refuse(absl::StrFormat("sizes: %d bytes is outside %d (Ethernet, IPv4 and UDP headers) to %d", length,
-                                    kHeaderBytes, kLongestFrame));
-    }
-    if (weight == 0) return refuse(absl::StrFormat("sizes: %d bytes has weight 0; leave it out or give it 1", length));
-  }
-  if (config.flows < 1 || config.flows > kMaxFlows) {
-    return refuse(absl::StrFormat("flows: %d is outside 1 to %d", config.flows, kMaxFlows));
-  }
-  if (config.ports < 1) return refuse("ports: 0 leaves no destination port; the least is 1");
-  if (config.destination_port + config.ports - 1 > 65535) {
-    return refuse(absl::StrFormat("destination_port: %d and %d ports go past 65535; lower one of them",
-                                  config.destination_port, config.ports));
-  }
-  const uint64_t head_bytes = uint64_t{config.flows} * config.sizes.size() * kFrameHeadBytes;
-  if (head_bytes > kMaxHeadBytes) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "traffic \"%s\": %d flows of %d sizes need %d bytes of prepared headers, the most is %d; use at most %d flows",
-        config.name, config.flows, config.sizes.size(), head_bytes, kMaxHeadBytes,
-        kMaxHeadBytes / kFrameHeadBytes / config.sizes.size()));
-  }
-  return absl::OkStatus();
+uint64_t CommonDivisor(const FrameSizes& sizes) {
+  uint64_t divisor = 0;
+  for (const auto& [length, weight] : sizes) divisor = std::gcd(divisor, uint64_t{weight});
+  return divisor;
+}
+
+// Positions of the shortest order with the exact ratio.
+uint64_t CycleLength(const FrameSizes& sizes) {
+  const uint64_t divisor = CommonDivisor(sizes);
+  uint64_t sum = 0;
+  for (const auto& [length, weight] : sizes) sum += weight / divisor;
+  return sum;
 }
 
 // The sizes as often as their weights say, the weights taken down to lowest terms.
-absl::StatusOr<std::vector<uint32_t>> OneCycle(const TrafficConfig& config) {
-  if (config.sizes.size() == 1) return std::vector<uint32_t>{0};
-  uint64_t divisor = 0;
-  uint64_t sum = 0;
-  for (const auto& [length, weight] : config.sizes) divisor = std::gcd(divisor, uint64_t{weight});
-  for (const auto& [length, weight] : config.sizes) sum += weight / divisor;
-  if (sum > kMaxPositions) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "traffic \"%s\": sizes: weights add up to %d in lowest terms, the most is %d; use rounder weights", config.name,
-        sum, kMaxPositions));
-  }
+std::vector<uint32_t> OneCycle(const FrameSizes& sizes) {
+  const uint64_t divisor = CommonDivisor(sizes);
   std::vector<uint32_t> cycle;
-  cycle.reserve(sum);
-  for (uint32_t i = 0; i < config.sizes.size(); ++i) cycle.insert(cycle.end(), config.sizes[i].second / divisor, i);
+  cycle.reserve(CycleLength(sizes));
+  for (uint32_t i = 0; i < sizes.size(); ++i) cycle.insert(cycle.end(), sizes[i].second / divisor, i);
   return cycle;
 }
 
@@ -167,20 +144,54 @@ void WriteHead(uint8_t* head, uint32_t length, const Flow& flow, uint32_t name_h
 
 }  // namespace
 
+absl::Status GeneratedFrames::Check(const TrafficConfig& config) {
+  const auto refuse = [&config](const std::string& text) {
+    return absl::InvalidArgumentError(absl::StrFormat("traffic \"%s\": %s", config.name, text));
+  };
+  if (config.sizes.empty()) return refuse("sizes: none given; give at least one, as in [64]");
+  for (const auto& [length, weight] : config.sizes) {
+    if (length < kHeaderBytes || length > kLongestFrame) {
+      return refuse(absl::StrFormat("sizes: %d bytes is outside %d (Ethernet, IPv4 and UDP headers) to %d", length,
+                                    kHeaderBytes, kLongestFrame));
+    }
+    if (weight == 0) return refuse(absl::StrFormat("sizes: %d bytes has weight 0; leave it out or give it 1", length));
+  }
+  if (config.flows < 1 || config.flows > kMaxFlows) {
+    return refuse(absl::StrFormat("flows: %d is outside 1 to %d", config.flows, kMaxFlows));
+  }
+  if (config.ports < 1) return refuse("ports: 0 leaves no destination port; the least is 1");
+  if (config.destination_port + config.ports - 1 > 65535) {
+    return refuse(absl::StrFormat("destination_port: %d and %d ports go past 65535; lower one of them",
+                                  config.destination_port, config.ports));
+  }
+  const uint64_t head_bytes = uint64_t{config.flows} * config.sizes.size() * kFrameHeadBytes;
+  if (head_bytes > kMaxHeadBytes) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "traffic \"%s\": %d flows of %d sizes need %d bytes of prepared headers, the most is %d; use at most %d flows",
+        config.name, config.flows, config.sizes.size(), head_bytes, kMaxHeadBytes,
+        kMaxHeadBytes / kFrameHeadBytes / config.sizes.size()));
+  }
+  if (CycleLength(config.sizes) > kMaxPositions) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "traffic \"%s\": sizes: weights add up to %d in lowest terms, the most is %d; use rounder weights", config.name,
+        CycleLength(config.sizes), kMaxPositions));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GeneratedFrames> GeneratedFrames::Create(const TrafficConfig& config, uint64_t seed) {
   if (absl::Status status = Check(config); !status.ok()) return status;
-  absl::StatusOr<std::vector<uint32_t>> cycle = OneCycle(config);
-  if (!cycle.ok()) return cycle.status();
+  const std::vector<uint32_t> cycle = OneCycle(config.sizes);
 
   GeneratedFrames frames;
   frames.flows_ = config.flows;
   std::mt19937_64 random(seed);
 
-  const uint64_t cycles = cycle->size() == 1 ? 1 : std::max<uint64_t>(1, kUsualPositions / cycle->size());
-  frames.order_.reserve(cycles * cycle->size());
+  const uint64_t cycles = cycle.size() == 1 ? 1 : std::max<uint64_t>(1, kUsualPositions / cycle.size());
+  frames.order_.reserve(cycles * cycle.size());
   for (uint64_t i = 0; i < cycles; ++i) {
-    frames.order_.insert(frames.order_.end(), cycle->begin(), cycle->end());
-    Shuffle(random, frames.order_.data() + i * cycle->size(), cycle->size());
+    frames.order_.insert(frames.order_.end(), cycle.begin(), cycle.end());
+    Shuffle(random, frames.order_.data() + i * cycle.size(), cycle.size());
   }
   // Flows advance by one each frame, so a position of the order meets all of them if the order's length and the number
   // of flows share no factor.

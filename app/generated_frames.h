@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/config.h"
 
@@ -23,8 +24,11 @@ inline constexpr uint32_t kFrameHeadBytes = 64;
 //   payload   from the seed; a longer frame's begins with a shorter one's
 class GeneratedFrames {
  public:
-  // Same traffic and seed, same bytes and order, on any platform. Errors, with what to change: InvalidArgument for
-  // values outside of what a frame can be, ResourceExhausted past 64 MiB of heads or 2^20 positions of the order.
+  // Whether Create() would take it, without making anything. Errors, with what to change: InvalidArgument for values
+  // outside of what a frame can be, ResourceExhausted past 64 MiB of heads or 2^20 positions of the order.
+  static absl::Status Check(const TrafficConfig& config);
+
+  // Same traffic and seed, same bytes and order, on any platform. Errors: those of Check().
   static absl::StatusOr<GeneratedFrames> Create(const TrafficConfig& config, uint64_t seed);
 
   uint32_t flows() const { return flows_; }

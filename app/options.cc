@@ -144,7 +144,8 @@ void OverrideEal(const std::vector<std::string>& arguments, std::vector<ConfigOv
     std::string memory;
     if (argument == "-m" && i + 1 < arguments.size()) memory = arguments[i + 1];
     if (argument.size() > 2 && absl::StartsWith(argument, "-m")) memory = argument.substr(2);
-    if (!absl::SimpleAtoi(memory, &megabytes)) continue;
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(memory, &number)) megabytes = number;
   }
   constexpr char kOrigin[] = "command line, before `--`";
   overrides->push_back({"eal.preset", "none", kOrigin});

@@ -2,12 +2,15 @@
 //
 // The buffers come from the mempool as they are: one that was freed has no next segment, a segment count of 1 and one
 // owner (rte_pktmbuf_free and its kin see to that, and so must who frees in bulk). So in place of
-// rte_pktmbuf_alloc_bulk, which resets each of them field by field and on two cache lines, one 32-byte store sets all
-// that a receiver would look at. Fields behind it (vlan_tci_outer, tx_offload, dynamic fields) keep what they had; they
-// mean something only with a flag in ol_flags, and that is 0.
+// rte_pktmbuf_alloc_bulk, which resets each of them on two cache lines, 32 bytes in a row set all that a receiver would
+// look at. Fields behind them (vlan_tci_outer, tx_offload, dynamic fields) keep what they had; they mean something only
+// with a flag in ol_flags, and that is 0.
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <string.h>
+
+#include <bit>
+#include <cstddef>
 
 #include "app/traffic_source.h"
 
@@ -17,34 +20,6 @@ namespace {
 constexpr uint32_t kBlock = kFrameHeadBytes;
 // A 65535-byte frame in the smallest rooms that Create() admits: one byte in the first, 129 in each other.
 constexpr uint32_t kMaxSegments = 1 + (65534 + RTE_PKTMBUF_HEADROOM) / (RTE_PKTMBUF_HEADROOM + 1);
-
-// rte_mbuf from rearm_data on, in its order.
-struct MbufStart {
-  uint16_t data_off;
-  uint16_t refcnt;
-  uint16_t nb_segs;
-  uint16_t port;
-  uint64_t ol_flags;
-  uint32_t packet_type;
-  uint32_t pkt_len;
-  uint16_t data_len;
-  uint16_t vlan_tci;
-  uint32_t rss;
-};
-static_assert(sizeof(MbufStart) == 32);
-#define HALFPAGE_SAME_PLACE(ours, theirs) \
-  static_assert(offsetof(MbufStart, ours) == offsetof(rte_mbuf, theirs) - offsetof(rte_mbuf, rearm_data))
-HALFPAGE_SAME_PLACE(data_off, data_off);
-HALFPAGE_SAME_PLACE(refcnt, refcnt);
-HALFPAGE_SAME_PLACE(nb_segs, nb_segs);
-HALFPAGE_SAME_PLACE(port, port);
-HALFPAGE_SAME_PLACE(ol_flags, ol_flags);
-HALFPAGE_SAME_PLACE(packet_type, packet_type);
-HALFPAGE_SAME_PLACE(pkt_len, pkt_len);
-HALFPAGE_SAME_PLACE(data_len, data_len);
-HALFPAGE_SAME_PLACE(vlan_tci, vlan_tci);
-HALFPAGE_SAME_PLACE(rss, hash.rss);
-#undef HALFPAGE_SAME_PLACE
 
 // All or nothing. With mbuf debugging DPDK's own calls do it, for their checks.
 inline bool GetBuffers(rte_mempool* pool, rte_mbuf** buffers, uint32_t n) {
@@ -72,20 +47,34 @@ inline uint16_t GetSome(rte_mempool* pool, rte_mbuf** buffers, uint16_t n) {
   return got;
 }
 
+// All of an mbuf from rearm_data to the RSS hash, as four words. (Built as a struct and copied, the copy waits for the
+// narrower stores that made it: 30 cycles a frame.)
 inline void StartBuffer(rte_mbuf* buffer, uint16_t data_off, uint16_t segments, uint32_t pkt_len, uint16_t data_len) {
-  const MbufStart start = {
-      .data_off = data_off,
-      .refcnt = 1,
-      .nb_segs = segments,
-      .port = RTE_MBUF_PORT_INVALID,
-      .ol_flags = 0,
-      .packet_type = 0,
-      .pkt_len = pkt_len,
-      .data_len = data_len,
-      .vlan_tci = 0,
-      .rss = 0,
-  };
-  memcpy(reinterpret_cast<uint8_t*>(buffer) + offsetof(rte_mbuf, rearm_data), &start, sizeof(start));
+  static_assert(std::endian::native == std::endian::little);
+  static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2);
+  static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4);
+  static_assert(offsetof(rte_mbuf, port) == offsetof(rte_mbuf, data_off) + 6);
+  static_assert(offsetof(rte_mbuf, ol_flags) == offsetof(rte_mbuf, data_off) + 8);
+  static_assert(offsetof(rte_mbuf, packet_type) == offsetof(rte_mbuf, data_off) + 16);
+  static_assert(offsetof(rte_mbuf, pkt_len) == offsetof(rte_mbuf, data_off) + 20);
+  static_assert(offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, data_off) + 24);
+  static_assert(offsetof(rte_mbuf, vlan_tci) == offsetof(rte_mbuf, data_off) + 26);
+  static_assert(offsetof(rte_mbuf, hash.rss) == offsetof(rte_mbuf, data_off) + 28);
+  constexpr uint64_t kOneOwner = uint64_t{1} << 16;
+  constexpr uint64_t kNoPort = uint64_t{RTE_MBUF_PORT_INVALID} << 48;
+  const uint64_t words[4] = {data_off | kOneOwner | uint64_t{segments} << 32 | kNoPort,
+                             0,  // no flags
+                             uint64_t{pkt_len} << 32, data_len};
+  uint8_t* to = reinterpret_cast<uint8_t*>(buffer) + offsetof(rte_mbuf, data_off);
+  memcpy(to, &words[0], 8);
+  memcpy(to + 8, &words[1], 8);
+  memcpy(to + 16, &words[2], 8);
+  memcpy(to + 24, &words[3], 8);
+}
+
+// Where the first segment's bytes go. Not read back from the data_off that was just stored.
+inline uint8_t* FrameStart(const rte_mbuf* buffer) {
+  return static_cast<uint8_t*>(buffer->buf_addr) + RTE_PKTMBUF_HEADROOM;
 }
 
 // Two blocks that meet or overlap: exact for lengths of `kBytes` to twice as much.
@@ -138,13 +127,13 @@ bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template
 
   StartBuffer(first, RTE_PKTMBUF_HEADROOM, static_cast<uint16_t>(1 + further), frame.length,
               static_cast<uint16_t>(room));
-  CopyPart(rte_pktmbuf_mtod(first, uint8_t*), head, frame.tail, 0, room);
+  CopyPart(FrameStart(first), head, frame.tail, 0, room);
   rte_mbuf* last = first;
   uint32_t at = room;
   for (uint32_t i = 0; i < further; ++i) {
     const uint32_t length = RTE_MIN(data_room, frame.length - at);
     StartBuffer(segments[i], 0, 1, length, static_cast<uint16_t>(length));
-    CopyPart(rte_pktmbuf_mtod(segments[i], uint8_t*), head, frame.tail, at, length);
+    CopyPart(static_cast<uint8_t*>(segments[i]->buf_addr), head, frame.tail, at, length);
     at += length;
     last->next = segments[i];
     last = segments[i];
@@ -170,7 +159,7 @@ uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
     rte_mbuf* first = frames[filled];
     if (frame.length <= room) {
       StartBuffer(first, RTE_PKTMBUF_HEADROOM, 1, frame.length, static_cast<uint16_t>(frame.length));
-      CopyFrame(rte_pktmbuf_mtod(first, uint8_t*), head, frame.tail, frame.length);
+      CopyFrame(FrameStart(first), head, frame.tail, frame.length);
     } else if (!FillChain(pool_, first, frame, head, room)) {
       // The buffers kept for later frames of this burst may be the very ones that are short.
       PutBuffers(pool_, frames + filled + 1, static_cast<uint32_t>(got - filled - 1));

@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
+#include "mempool/page_layout.h"
+
 namespace halfpage {
 namespace {
 
-constexpr uint64_t kCacheLine = 64;
-constexpr uint64_t kObjectHeader = 64;            // struct rte_mempool_objhdr in a whole cache line
-constexpr uint64_t kMbuf = 128;                   // sizeof(struct rte_mbuf)
+constexpr uint64_t kObjectHeader = 64;  // struct rte_mempool_objhdr in a whole cache line
+constexpr uint64_t kMbuf = 128;         // sizeof(struct rte_mbuf)
 constexpr uint64_t kSystemPage = 4096;
-constexpr uint64_t kLcores = 128;                 // RTE_MAX_LCORE
-constexpr uint64_t kLcoreCacheBytes = 8256;       // sizeof(struct rte_mempool_cache)
-constexpr uint32_t kMostObjectsPerPage = 63;
-constexpr uint64_t kPageMetadataShare = 64;       // one byte of metadata for so many bytes of pages
+constexpr uint64_t kLcores = 128;            // RTE_MAX_LCORE
+constexpr uint64_t kLcoreCacheBytes = 8256;  // sizeof(struct rte_mempool_cache)
+constexpr uint64_t kPageMetadataShare = 64;  // one byte of metadata for so many bytes of pages
 
-uint64_t CeilDiv(uint64_t n, uint64_t by) { return (n + by - 1) / by; }
+uint64_t CeilDiv(uint64_t n, uint64_t by) {
+  return (n + by - 1) / by;
+}
 
 }  // namespace
 
@@ -22,27 +24,17 @@ uint64_t PktmbufObjectBytes(uint32_t data_room) {
   return CeilDiv(kObjectHeader + kMbuf + data_room, kCacheLine) * kCacheLine;
 }
 
-uint32_t PageFragPageBytes(uint64_t object_bytes, uint32_t wanted) {
-  if (wanted != 0) return wanted;
-  if (object_bytes * 3 <= 32768) return 32768;
-  return object_bytes <= 65536 ? 65536 : 131072;
-}
-
-uint32_t PageFragObjectsPerPage(uint64_t object_bytes, uint32_t page_bytes) {
-  return static_cast<uint32_t>(std::min<uint64_t>(kMostObjectsPerPage, page_bytes / object_bytes));
-}
-
 PoolFootprint ComputePoolFootprint(const PktmbufPoolConfig& config, const FootprintTerms& terms) {
   PoolFootprint footprint;
   footprint.object_bytes = PktmbufObjectBytes(config.data_room);
   if (config.ops == "page_frag") {
-    const uint32_t page = PageFragPageBytes(footprint.object_bytes, config.page_frag.page_size);
-    const uint32_t per_page = PageFragObjectsPerPage(footprint.object_bytes, page);
-    if (per_page == 0) return footprint;
-    footprint.page_bytes = page;
-    footprint.objects_per_page = per_page;
-    footprint.pages = CeilDiv(config.size, per_page) + terms.workers;
-    footprint.buffer_bytes = footprint.pages * page;
+    const auto layout =
+        LayOutPage(static_cast<uint32_t>(footprint.object_bytes), config.page_frag.page_size, config.page_frag.colour);
+    if (!layout.has_value()) return footprint;
+    footprint.page_bytes = layout->page_size();
+    footprint.objects_per_page = layout->objects;
+    footprint.pages = CeilDiv(config.size, layout->objects) + terms.workers;
+    footprint.buffer_bytes = footprint.pages * footprint.page_bytes;
     footprint.other_bytes = CeilDiv(footprint.buffer_bytes, kPageMetadataShare);
   } else if (terms.hugepages) {
     footprint.buffer_bytes = config.size * footprint.object_bytes;
@@ -50,8 +42,8 @@ PoolFootprint ComputePoolFootprint(const PktmbufPoolConfig& config, const Footpr
     const uint64_t per_page = kSystemPage / footprint.object_bytes;
     footprint.page_bytes = kSystemPage;
     footprint.objects_per_page = static_cast<uint32_t>(per_page);
-    footprint.pages = per_page > 0 ? CeilDiv(config.size, per_page)
-                                   : config.size * CeilDiv(footprint.object_bytes, kSystemPage);
+    footprint.pages =
+        per_page > 0 ? CeilDiv(config.size, per_page) : config.size * CeilDiv(footprint.object_bytes, kSystemPage);
     footprint.buffer_bytes = footprint.pages * kSystemPage;
   }
   if (config.cache > 0) footprint.cache_bytes = kLcores * kLcoreCacheBytes;

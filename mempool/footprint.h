@@ -1,7 +1,7 @@
 // Real bytes of packet-buffer pools, before any of them is allocated. Arithmetic only: no DPDK call, any thread.
 //
-// A buffer costs more than its room: 64 bytes of mempool header and 128 of rte_mbuf stand before it, and what a page has
-// no use for behind its last buffer is lost.
+// A buffer costs more than its room: 64 bytes of mempool header and 128 of rte_mbuf stand before it, and what a page
+// has no use for behind its last buffer is lost.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,6 @@ struct PoolFootprint {
 
 // Bytes from one mempool object to the next: header, rte_mbuf and room, in whole cache lines.
 uint64_t PktmbufObjectBytes(uint32_t data_room);
-
-// The page that page_frag takes for objects of `object_bytes`: `wanted`, or where that is 0, 32 KiB, or 64 KiB where
-// fewer than three fit in 32, or 128 KiB where none fits in 64.
-uint32_t PageFragPageBytes(uint64_t object_bytes, uint32_t wanted);
-
-// Objects on one page: what fits, and at most 63 (bits of a page's word). 0: not even one.
-uint32_t PageFragObjectsPerPage(uint64_t object_bytes, uint32_t page_bytes);
 
 // What `config` costs. A page_frag pool whose page cannot hold one object has no footprint (all zero but
 // `object_bytes`); such a pool is refused elsewhere.

@@ -10,7 +10,8 @@
 
 namespace halfpage {
 
-// Counted as the kernel's page_pool counts (ethtool's rx_pp_*), per lane of a pool. A lane writes its own only.
+// Counted as the kernel's page_pool counts (ethtool's rx_pp_*), per lane of a pool. A lane writes its own only. The two
+// that every page would touch, alloc_fast and recycle_cached, follow from what the lane opens and closes.
 struct PageCounters {
   Counter alloc_fast;            // pages taken from the lane's cache
   Counter alloc_slow;            // pages taken from the arena, 4 KiB
@@ -52,7 +53,6 @@ class PageCache {
     const uint32_t size_now = size();
     slots_[size_now] = page;
     size_.store(size_now + 1, std::memory_order_relaxed);
-    counters.recycle_cached.Add(1);
   }
 
   // Puts a whole page that goes to whoever needs it next.

@@ -103,9 +103,7 @@ bool PageFragPool::TakeBackPartial(Lane& lane) {
     return true;
   }
   lane.counters.recycle_released_ref.Add(1);
-  const auto number =
-      static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> layout.page_shift);
-  char* first = page + layout.FirstOffset(number) + header_size;
+  char* first = page + layout.FirstOffset(NumberOf(page)) + header_size;
   for (; bits != 0; bits &= bits - 1) {
     lane.stash[lane.stash_size++] = first + static_cast<size_t>(__builtin_ctzll(bits)) * layout.stride;
   }
@@ -190,6 +188,7 @@ void PageFragPool::Flush() {
     if (meta->free_bits.load(std::memory_order_acquire) == (layout.full_mask | kListed)) {
       meta->free_bits.store(0, std::memory_order_relaxed);
       any_lane->pages_closed.Add(1);
+      any_lane->pages_given.Add(1);
       arena->Give(page_class, &page, 1);
     } else {
       still_partial.Push(page);

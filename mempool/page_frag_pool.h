@@ -57,8 +57,12 @@ struct alignas(kCacheLine) Lane {
   PageList partial;   // pages with some free objects, for Reserve()
   // Objects this lane may hand out before it has to ask the pool; written by the lane, read by statistics.
   std::atomic<int64_t> credit{0};
+  // Every page opened came from the cache, every page closed went to the cache, the shared ring or the arena: what the
+  // kernel calls alloc_fast and recycle_cached follows from these, so that the hot path counts each page once a side.
   Counter pages_opened;
   Counter pages_closed;
+  Counter pages_shared;
+  Counter pages_given;
   Counter nobuf;  // requests that could not be met
   FreedOnPage table[kTableSlots] = {};
   PageCounters counters;
@@ -159,6 +163,11 @@ class PageFragPool {
            static_cast<uint64_t>(lane.reserved.size + lane.cache->size()) * layout.objects;
   }
 
+  // A page's number in its chunk. By the pool's own shift: no look at the chunk.
+  uint32_t NumberOf(const void* page) const {
+    return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> layout.page_shift);
+  }
+
   void OpenPage(Lane& lane) {
     char* page = likely(lane.reserved.head == nullptr) ? lane.cache->Pop() : lane.reserved.Pop();
     Chunk* chunk = Chunk::Of(page);
@@ -194,11 +203,13 @@ class PageFragPool {
 
   void Recycle(Lane& lane, char* page) {
     lane.pages_closed.Add(1);
-    if (likely(recycle == RecycleMode::kLifo && Chunk::Of(page)->MetaOf(page)->owner == lane.index)) {
+    if (likely(recycle == RecycleMode::kLifo && Chunk::Of(page)->metas()[NumberOf(page)].owner == lane.index)) {
       lane.cache->PutOwn(page, lane.counters);
     } else if (recycle != RecycleMode::kOff) {
+      lane.pages_shared.Add(1);
       lane.cache->PutShared(page, lane.counters);
     } else {
+      lane.pages_given.Add(1);
       arena->Give(page_class, &page, 1);
     }
   }

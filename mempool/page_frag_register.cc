@@ -215,24 +215,26 @@ absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* mempool) {
   PageFragStats stats;
   uint64_t opened = 0;
   uint64_t closed = 0;
+  uint64_t others = 0;  // closed, and not into the lane's cache
   for (const auto& entry : pool->lanes) {
     const Lane* lane = entry.load(std::memory_order_acquire);
     if (lane == nullptr) continue;
     // Closed before opened: a page that is opened and closed between the two reads must not count as closed twice over.
     closed += lane->pages_closed.Read();
     opened += lane->pages_opened.Read();
-    stats.alloc_fast += lane->counters.alloc_fast.Read();
     stats.alloc_slow += lane->counters.alloc_slow.Read();
     stats.alloc_slow_ho += lane->counters.alloc_slow_ho.Read();
     stats.alloc_empty += lane->counters.alloc_empty.Read();
     stats.alloc_refill += lane->counters.alloc_refill.Read();
-    stats.recycle_cached += lane->counters.recycle_cached.Read();
+    others += lane->pages_shared.Read() + lane->pages_given.Read();
     stats.recycle_cache_full += lane->counters.recycle_cache_full.Read();
     stats.recycle_ring += lane->counters.recycle_ring.Read();
     stats.recycle_ring_full += lane->counters.recycle_ring_full.Read();
     stats.recycle_released_ref += lane->counters.recycle_released_ref.Read();
     stats.nobuf += lane->nobuf.Read();
   }
+  stats.alloc_fast = opened;
+  stats.recycle_cached = closed > others ? closed - others : 0;
   stats.pages_inflight = opened > closed ? opened - closed : 0;
   stats.objects_out = mempool->size - pool->Available();
   stats.page_size = pool->layout.page_size();

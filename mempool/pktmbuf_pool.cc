@@ -42,6 +42,13 @@ absl::StatusOr<PktmbufPool> PktmbufPool::Create(const PktmbufPoolConfig& config)
     return absl::NotFoundError(absl::StrFormat(
         "pool %s: no mempool handler named %s is loaded; load its library with -d", config.name, config.ops));
   }
+  // rte_mempool_create_empty() gives EINVAL for either without a word.
+  if (config.cache > RTE_MEMPOOL_CACHE_MAX_SIZE || config.cache * 3 / 2 > config.size) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("pool %s: cache %u is past %u or past two thirds of the size %u: a cache holds up to 1.5 times "
+                        "its size, and the pool must fill it",
+                        config.name, config.cache, RTE_MEMPOOL_CACHE_MAX_SIZE, config.size));
+  }
   rte_mempool* pool =
       rte_mempool_create_empty(config.name.c_str(), config.size, sizeof(rte_mbuf) + config.data_room, config.cache,
                                sizeof(rte_pktmbuf_pool_private), config.socket < 0 ? SOCKET_ID_ANY : config.socket, 0);
@@ -71,7 +78,7 @@ PktmbufPool::PktmbufPool(PktmbufPool&& other) noexcept
 
 PktmbufPool& PktmbufPool::operator=(PktmbufPool&& other) noexcept {
   if (this != &other) {
-    rte_mempool_free(pool_);
+    Free();
     pool_ = std::exchange(other.pool_, nullptr);
     config_ = std::move(other.config_);
   }
@@ -79,7 +86,15 @@ PktmbufPool& PktmbufPool::operator=(PktmbufPool&& other) noexcept {
 }
 
 PktmbufPool::~PktmbufPool() {
+  Free();
+}
+
+// Flushed first: what a mempool cache holds is no leak.
+void PktmbufPool::Free() {
+  if (pool_ == nullptr) return;
+  Flush();
   rte_mempool_free(pool_);
+  pool_ = nullptr;
 }
 
 uint32_t PktmbufPool::in_use() const {

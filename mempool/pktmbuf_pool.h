@@ -25,8 +25,8 @@ struct PktmbufPoolConfig {
 
 // Move-only owner of one pool of packet buffers.
 //
-// Destruction frees the pool. Whoever holds buffers at that time holds dangling memory, so the owner first drains ports
-// and rings (see the teardown order in app/README.md) and looks at `in_use()`.
+// Destruction flushes and frees the pool. Whoever holds buffers at that time holds dangling memory, so the owner first
+// drains ports and rings (see the teardown order in app/README.md) and looks at `in_use()`.
 class PktmbufPool {
  public:
   // Creates the pool. Errors: InvalidArgument for a value DPDK would refuse (with the rule), NotFound for a handler
@@ -53,6 +53,7 @@ class PktmbufPool {
 
  private:
   PktmbufPool(rte_mempool* pool, PktmbufPoolConfig config) : pool_(pool), config_(std::move(config)) {}
+  void Free();
 
   rte_mempool* pool_ = nullptr;
   PktmbufPoolConfig config_;

@@ -1,5 +1,6 @@
 #include "xdp_emul/veth_pair.h"
 
+#include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
@@ -44,8 +45,8 @@ absl::Status VethPair::MakePort(const VethPairOptions& options, int end) {
   const int port = rte_eth_from_rings(name.c_str(), receive_[end].data(), options.queues, receive_[1 - end].data(),
                                       options.queues, static_cast<unsigned>(options.socket));
   if (port < 0) {
-    return DpdkError(rte_errno != 0 ? rte_errno : ENOSPC,
-                     absl::StrFormat("veth end %s: no ethdev port (DPDK has %d)", name, RTE_MAX_ETHPORTS));
+    const int error = rte_eth_dev_count_total() == RTE_MAX_ETHPORTS ? ENOSPC : rte_errno;  // the driver says EINVAL
+    return DpdkError(error, absl::StrFormat("veth end %s: no ethdev port (DPDK has %d)", name, RTE_MAX_ETHPORTS));
   }
   ports_[end] = static_cast<uint16_t>(port);
   rte_eth_conf conf;
@@ -72,22 +73,21 @@ absl::StatusOr<VethPair> VethPair::Create(const VethPairOptions& options) {
   return pair;
 }
 
-VethPair::VethPair(VethPair&& other) noexcept {
+void VethPair::TakeFrom(VethPair& other) {
   for (int end = 0; end < 2; ++end) {
     ports_[end] = std::exchange(other.ports_[end], kNoPort);
-    receive_[end] = std::move(other.receive_[end]);
-    other.receive_[end].clear();
+    receive_[end] = std::exchange(other.receive_[end], {});
   }
+}
+
+VethPair::VethPair(VethPair&& other) noexcept {
+  TakeFrom(other);
 }
 
 VethPair& VethPair::operator=(VethPair&& other) noexcept {
   if (this != &other) {
     Close();
-    for (int end = 0; end < 2; ++end) {
-      ports_[end] = std::exchange(other.ports_[end], kNoPort);
-      receive_[end] = std::move(other.receive_[end]);
-      other.receive_[end].clear();
-    }
+    TakeFrom(other);
   }
   return *this;
 }
@@ -102,8 +102,12 @@ std::array<uint64_t, 2> VethPair::Close() {
   std::array<uint64_t, 2> waited = {0, 0};
   for (uint16_t& port : ports_) {
     if (port == kNoPort) continue;
+    // The ring driver's virtual device outlives its closed port and would keep its name taken.
+    rte_eth_dev_info info;
+    rte_device* device = rte_eth_dev_info_get(port, &info) == 0 ? info.device : nullptr;
     rte_eth_dev_stop(port);
     rte_eth_dev_close(port);
+    if (device != nullptr) rte_dev_remove(device);
     port = kNoPort;
   }
   for (int end = 0; end < 2; ++end) {

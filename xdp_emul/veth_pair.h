@@ -47,6 +47,7 @@ class VethPair {
  private:
   VethPair() = default;
 
+  void TakeFrom(VethPair& other);
   absl::Status MakeRings(const VethPairOptions& options);
   absl::Status MakePort(const VethPairOptions& options, int end);
 

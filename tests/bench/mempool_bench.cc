@@ -1,0 +1,193 @@
+// Costs of packet buffers by mempool handler, all handlers in one process. tools/bench mempool runs it interleaved and
+// compares; by itself it is an ordinary Google Benchmark program with EAL's options in HALFPAGE_BENCH_EAL.
+//
+// Times are per buffer (items_per_second's inverse); a "touch" of B bytes reads and writes the first B bytes of the
+// room.
+#include <benchmark/benchmark.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "mempool/page_frag.h"
+#include "mempool/pktmbuf_pool.h"
+
+namespace halfpage {
+namespace {
+
+constexpr unsigned kBurst = 32;
+constexpr uint32_t kPoolSize = 16384;
+
+struct Variant {
+  const char* name;
+  const char* ops;
+  uint32_t page_size;
+  bool shuffled;  // the pool's objects were put back in random order once, as after a long life
+};
+
+constexpr Variant kVariants[] = {
+    {"ring_mp_mc", "ring_mp_mc", 0, false},         {"stack", "stack", 0, false},
+    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, true}, {"page_frag", "page_frag", 0, false},
+    {"page_frag_64k", "page_frag", 65536, false},
+};
+
+void Shuffle(rte_mempool* pool) {
+  std::vector<void*> objects;
+  void* object = nullptr;
+  while (rte_mempool_ops_dequeue_bulk(pool, &object, 1) == 0) objects.push_back(object);
+  std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
+  for (void*& each : objects) rte_mempool_ops_enqueue_bulk(pool, &each, 1);
+}
+
+// Pools live as long as the process: every repetition of a variant meets the same one.
+rte_mempool* PoolOf(const Variant& variant, uint32_t cache) {
+  static auto* const pools = new std::map<std::string, std::unique_ptr<PktmbufPool>>();
+  const std::string key = absl::StrCat(variant.name, "_", cache);
+  std::unique_ptr<PktmbufPool>& entry = (*pools)[key];
+  if (entry == nullptr) {
+    PktmbufPoolConfig config;
+    config.name = absl::StrCat("b", pools->size());
+    config.ops = variant.ops;
+    config.size = kPoolSize;
+    config.cache = cache;
+    config.page_frag.page_size = variant.page_size;
+    auto pool = PktmbufPool::Create(config);
+    if (!pool.ok()) {
+      std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
+      std::exit(1);
+    }
+    entry = std::make_unique<PktmbufPool>(*std::move(pool));
+    if (variant.shuffled) Shuffle(entry->get());
+  }
+  return entry->get();
+}
+
+void Touch(rte_mbuf* mbuf, unsigned bytes) {
+  auto* words = rte_pktmbuf_mtod(mbuf, uint64_t*);
+  for (unsigned w = 0; w < bytes / 8; ++w) words[w] += w;
+}
+
+// Allocates and frees bursts; `window` bursts are out at a time, freed in the order in which they were taken.
+void SameLcore(benchmark::State& state, const Variant& variant, uint32_t cache, unsigned touch, unsigned window) {
+  rte_mempool* pool = PoolOf(variant, cache);
+  std::vector<rte_mbuf*> out(static_cast<size_t>(window) * kBurst);
+  for (unsigned w = 0; w < window; ++w) {
+    if (rte_pktmbuf_alloc_bulk(pool, &out[w * kBurst], kBurst) != 0) state.SkipWithError("pool is empty");
+  }
+  unsigned at = 0;
+  for (auto _ : state) {
+    rte_mbuf** burst = &out[at * kBurst];
+    rte_pktmbuf_free_bulk(burst, kBurst);
+    if (rte_pktmbuf_alloc_bulk(pool, burst, kBurst) != 0) {
+      state.SkipWithError("pool is empty");
+      break;
+    }
+    for (unsigned i = 0; touch != 0 && i < kBurst; ++i) Touch(burst[i], touch);
+    at = at + 1 == window ? 0 : at + 1;
+  }
+  rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
+}
+
+struct Consumer {
+  rte_ring* ring;
+  unsigned touch;
+  std::atomic<bool> stop{false};
+};
+
+int Consume(void* argument) {
+  auto* consumer = static_cast<Consumer*>(argument);
+  rte_mbuf* burst[kBurst];
+  for (;;) {
+    const unsigned n = rte_ring_sc_dequeue_burst(consumer->ring, reinterpret_cast<void**>(burst), kBurst, nullptr);
+    for (unsigned i = 0; consumer->touch != 0 && i < n; ++i) Touch(burst[i], consumer->touch);
+    if (n != 0) rte_pktmbuf_free_bulk(burst, n);
+    if (n == 0 && consumer->stop.load(std::memory_order_acquire)) return 0;
+  }
+}
+
+// Allocates here, hands over by a ring, frees on the other lcore.
+void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache, unsigned touch) {
+  rte_mempool* pool = PoolOf(variant, cache);
+  Consumer consumer;
+  consumer.ring = rte_ring_create("hand_over", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  consumer.touch = touch;
+  const unsigned worker = rte_get_next_lcore(-1, 1, 0);
+  if (consumer.ring == nullptr || rte_eal_remote_launch(Consume, &consumer, worker) != 0) {
+    state.SkipWithError("no second lcore");
+    return;
+  }
+  for (auto _ : state) {
+    rte_mbuf* burst[kBurst];
+    while (rte_pktmbuf_alloc_bulk(pool, burst, kBurst) != 0) rte_pause();
+    for (unsigned i = 0; touch != 0 && i < kBurst; ++i) Touch(burst[i], touch);
+    unsigned sent = 0;
+    while (sent < kBurst) {
+      sent += rte_ring_sp_enqueue_burst(consumer.ring, reinterpret_cast<void**>(burst + sent), kBurst - sent, nullptr);
+    }
+  }
+  consumer.stop.store(true, std::memory_order_release);
+  rte_eal_wait_lcore(worker);
+  rte_ring_free(consumer.ring);
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
+}
+
+void Register() {
+  for (const Variant& variant : kVariants) {
+    for (unsigned touch : {0u, 64u, 1500u}) {
+      for (uint32_t cache : {0u, 256u}) {
+        for (unsigned window : {1u, 64u}) {
+          if (variant.shuffled) continue;
+          benchmark::RegisterBenchmark(
+              absl::StrCat("same_lcore/", variant.name, "/cache:", cache, "/touch:", touch, "/window:", window).c_str(),
+              [=, &variant](benchmark::State& state) { SameLcore(state, variant, cache, touch, window); });
+        }
+      }
+      if (rte_lcore_count() < 2) continue;
+      benchmark::RegisterBenchmark(absl::StrCat("other_lcore/", variant.name, "/cache:0/touch:", touch).c_str(),
+                                   [=, &variant](benchmark::State& state) { OtherLcore(state, variant, 0, touch); })
+          ->UseRealTime();
+    }
+  }
+}
+
+int Run(int argc, char** argv) {
+  const char* extra = std::getenv("HALFPAGE_BENCH_EAL");
+  std::vector<std::string> arguments = {"mempool_bench", "--no-pci", "--no-telemetry",
+                                        absl::StrCat("--file-prefix=halfpage_bench_", getpid())};
+  for (absl::string_view part : absl::StrSplit(extra == nullptr ? "--in-memory" : extra, ' ', absl::SkipEmpty())) {
+    arguments.emplace_back(part);
+  }
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  rte_openlog_stream(stderr);
+  if (rte_eal_init(static_cast<int>(pointers.size()), pointers.data()) < 0) return 1;
+  Register();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace halfpage
+
+int main(int argc, char** argv) {
+  return halfpage::Run(argc, argv);
+}
