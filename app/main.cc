@@ -2,6 +2,7 @@
 
 #include "app/config.h"
 #include "app/options.h"
+#include "app/process.h"
 #include "app/run.h"
 #include "app/version.h"
 
@@ -16,6 +17,7 @@ void PrintFaults(const std::vector<halfpage::ConfigFault>& faults, const char* k
 }  // namespace
 
 int main(int argc, char** argv) {
+  halfpage::OpenStandardStreams();
   const auto options = halfpage::ParseOptions(argc, argv);
   if (!options.ok()) {
     std::fprintf(stderr, "halfpage: %s\n", std::string(options.status().message()).c_str());

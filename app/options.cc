@@ -69,6 +69,11 @@ absl::Status Unknown(absl::string_view argument) {
                       nearest.has_value() ? absl::StrFormat(", did you mean `--%s`?", *nearest) : ""));
 }
 
+// As a YAML text in single quotes.
+std::string Quoted(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
+}
+
 absl::Status Apply(const Option& option, const std::string& value, Options* options) {
   const absl::string_view name = option.name;
   if (name == "config") {
@@ -89,7 +94,9 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
   } else if (name == "version") {
     options->action = Options::Action::kVersion;
   } else {
-    options->overrides.push_back({option.path, value, absl::StrCat("--", option.name)});
+    // A file's name is a text whatever it looks like in YAML ("-" would begin a list).
+    const bool file = absl::string_view(option.value) == "FILE";
+    options->overrides.push_back({option.path, file ? Quoted(value) : value, absl::StrCat("--", option.name)});
   }
   return absl::OkStatus();
 }
@@ -139,7 +146,7 @@ void OverrideEal(const std::vector<std::string>& arguments, std::vector<ConfigOv
   uint64_t megabytes = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    quoted.push_back(absl::StrCat("'", absl::StrReplaceAll(argument, {{"'", "''"}}), "'"));
+    quoted.push_back(Quoted(argument));
     if (argument == "--no-huge") hugepages = false;
     std::string memory;
     if (argument == "-m" && i + 1 < arguments.size()) memory = arguments[i + 1];

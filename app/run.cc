@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "app/eal.h"
 #include "app/ledger.h"
+#include "app/process.h"
 #include "app/report.h"
-#include "app/signals.h"
 #include "app/topology.h"
 
 namespace halfpage {

@@ -34,7 +34,7 @@ def _gtest_case(program, suite, node):
     if skipped is not None:
         return Case(name, SKIPPED, ' '.join((skipped.get('message') or 'no reason given').split()))
     if node.get('status') == 'notrun':
-        return Case(name, SKIPPED, 'switched off in the source (DISABLED_)')
+        return Case(name, SKIPPED, 'switched off in the source')
     return Case(name, PASSED)
 
 

@@ -1,5 +1,6 @@
-#include "app/signals.h"
+#include "app/process.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,6 +16,13 @@ void OnSignal(int number) {
 }
 
 }  // namespace
+
+void OpenStandardStreams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    // open() gives the lowest number that is free: this one, since those below are open by now.
+    if (fcntl(stream, F_GETFD) == -1 && open("/dev/null", O_RDWR) != stream) return;
+  }
+}
 
 void CatchSignals() {
   struct sigaction action = {};

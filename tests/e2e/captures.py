@@ -1,0 +1,44 @@
+"""Classic pcap files, read and written without libpcap: a second opinion on what halfpage and testpmd do with frames."""
+
+import pathlib
+import random
+import struct
+
+HEADER = struct.Struct('<IHHiIII')
+RECORD = struct.Struct('<IIII')
+ETHERNET = 1
+
+
+def read_bytes(data):
+    """Frames of a classic little-endian pcap file, in order. Raises ValueError for anything else."""
+    magic, *_ = HEADER.unpack_from(data)
+    if magic not in (0xa1b2c3d4, 0xa1b23c4d):
+        raise ValueError('not a little-endian pcap file')
+    frames, at = [], HEADER.size
+    while at < len(data):
+        _, _, captured, _ = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        frames.append(data[at:at + captured])
+        if len(frames[-1]) != captured:
+            raise ValueError(f'record {len(frames)} is cut short')
+        at += captured
+    return frames
+
+
+def read(path):
+    return read_bytes(pathlib.Path(path).read_bytes())
+
+
+def written(frames):
+    """The bytes of a pcap file of Ethernet frames, a millisecond apart."""
+    data = [HEADER.pack(0xa1b2c3d4, 2, 4, 0, 0, 262144, ETHERNET)]
+    for number, frame in enumerate(frames):
+        data += [RECORD.pack(number // 1000, number % 1000 * 1000, len(frame), len(frame)), frame]
+    return b''.join(data)
+
+
+def made_up(lengths, seed=1):
+    """Frames of these lengths (14 and up): a MAC header of an EtherType for experiments, then noise."""
+    noise = random.Random(seed)
+    head = bytes.fromhex('020000000001' '020000000002' '88b5')
+    return [head + noise.randbytes(length - len(head)) for length in lengths]
