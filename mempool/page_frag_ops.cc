@@ -5,7 +5,7 @@
 
 namespace halfpage {
 
-int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n) {
+int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n) noexcept {
   auto* pool = static_cast<PageFragPool*>(mempool->pool_data);
   if (unlikely(pool->token != OwnToken())) return EnqueueOther(mempool, objects, n);
   Lane* lane = pool->OwnLane();
@@ -14,7 +14,7 @@ int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n) {
   return 0;
 }
 
-int PageFragDequeue(rte_mempool* mempool, void** objects, unsigned n) {
+int PageFragDequeue(rte_mempool* mempool, void** objects, unsigned n) noexcept {
   auto* pool = static_cast<PageFragPool*>(mempool->pool_data);
   if (unlikely(pool->token != OwnToken())) return DequeueOther(mempool, objects, n);
   Lane* lane = pool->OwnLane();

@@ -10,8 +10,8 @@ namespace halfpage {
 class PageFragPool;
 
 // rte_mempool_enqueue_t and rte_mempool_dequeue_t: 0 or a negative errno, all or nothing. Any thread.
-int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n);
-int PageFragDequeue(rte_mempool* mempool, void** objects, unsigned n);
+int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n) noexcept;
+int PageFragDequeue(rte_mempool* mempool, void** objects, unsigned n) noexcept;
 
 // A number that differs between processes; pools carry the one of their maker.
 namespace internal {

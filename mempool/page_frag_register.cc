@@ -80,7 +80,7 @@ int64_t CreditBatch(const rte_mempool* mempool) {
   return batch < 32 ? 0 : batch;
 }
 
-int Alloc(rte_mempool* mempool) {
+int Alloc(rte_mempool* mempool) noexcept {
   if (!IsPacketPool(mempool)) return AllocRing(mempool);
   PageFragSettings settings;
   if (mempool->pool_config != nullptr) {
@@ -139,7 +139,7 @@ void FreePool(PageFragPool* pool) {
   rte_free(pool);
 }
 
-void Free(rte_mempool* mempool) {
+void Free(rte_mempool* mempool) noexcept {
   if (IsPageFrag(mempool)) {
     FreePool(static_cast<PageFragPool*>(mempool->pool_data));
   } else if (IsRing(mempool)) {
@@ -150,7 +150,7 @@ void Free(rte_mempool* mempool) {
   mempool->pool_data = nullptr;
 }
 
-unsigned GetCount(const rte_mempool* mempool) {
+unsigned GetCount(const rte_mempool* mempool) noexcept {
   if (IsPageFrag(mempool)) return static_cast<const PageFragPool*>(mempool->pool_data)->Available();
   if (IsRing(mempool)) return rte_ring_count(static_cast<const RingPool*>(mempool->pool_data)->ring);
   return 0;
@@ -158,7 +158,7 @@ unsigned GetCount(const rte_mempool* mempool) {
 
 // One cache line announces any number of objects; the pages come from the arena when they are needed.
 ssize_t CalcMemSize(const rte_mempool* mempool, uint32_t objects, uint32_t page_shift, size_t* min_chunk_size,
-                    size_t* align) {
+                    size_t* align) noexcept {
   if (!IsPageFrag(mempool)) {
     return rte_mempool_op_calc_mem_size_default(mempool, objects, page_shift, min_chunk_size, align);
   }
@@ -168,7 +168,7 @@ ssize_t CalcMemSize(const rte_mempool* mempool, uint32_t objects, uint32_t page_
 }
 
 int Populate(rte_mempool* mempool, unsigned max_objects, void* address, rte_iova_t iova, size_t length,
-             rte_mempool_populate_obj_cb_t* callback, void* argument) {
+             rte_mempool_populate_obj_cb_t* callback, void* argument) noexcept {
   if (!IsPageFrag(mempool)) {
     return rte_mempool_op_populate_default(mempool, max_objects, address, iova, length, callback, argument);
   }
