@@ -5,12 +5,10 @@
 // room.
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
-#include <rte_eal.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +23,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "app/eal.h"
 #include "mempool/page_frag.h"
 #include "mempool/pktmbuf_pool.h"
 
@@ -55,9 +54,14 @@ void Shuffle(rte_mempool* pool) {
   for (void*& each : objects) rte_mempool_ops_enqueue_bulk(pool, &each, 1);
 }
 
-// Pools live as long as the process: every repetition of a variant meets the same one.
-rte_mempool* PoolOf(const Variant& variant, uint32_t cache) {
+std::map<std::string, std::unique_ptr<PktmbufPool>>& Pools() {
   static auto* const pools = new std::map<std::string, std::unique_ptr<PktmbufPool>>();
+  return *pools;
+}
+
+// Pools live until EAL ends: every repetition of a variant meets the same one.
+rte_mempool* PoolOf(const Variant& variant, uint32_t cache) {
+  auto* const pools = &Pools();
   const std::string key = absl::StrCat(variant.name, "_", cache);
   std::unique_ptr<PktmbufPool>& entry = (*pools)[key];
   if (entry == nullptr) {
@@ -169,19 +173,22 @@ void Register() {
 
 int Run(int argc, char** argv) {
   const char* extra = std::getenv("HALFPAGE_BENCH_EAL");
-  std::vector<std::string> arguments = {"mempool_bench", "--no-pci", "--no-telemetry",
-                                        absl::StrCat("--file-prefix=halfpage_bench_", getpid())};
+  EalConfig config;
+  config.preset = EalConfig::Preset::kNone;
+  config.args = {"--no-pci", "--no-telemetry"};
   for (absl::string_view part : absl::StrSplit(extra == nullptr ? "--in-memory" : extra, ' ', absl::SkipEmpty())) {
-    arguments.emplace_back(part);
+    config.args.emplace_back(part);
   }
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  rte_openlog_stream(stderr);
-  if (rte_eal_init(static_cast<int>(pointers.size()), pointers.data()) < 0) return 1;
+  const auto eal = Eal::Start(EalArguments(config, 1, AllowedCpus()));
+  if (!eal.ok()) {
+    std::fprintf(stderr, "%s\n", eal.status().ToString().c_str());
+    return 1;
+  }
   Register();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
+  Pools().clear();
   return 0;
 }
 
