@@ -21,6 +21,15 @@ Lane* PageFragPool::MakeLane(uint32_t index) {
   return lane;
 }
 
+Lane* PageFragPool::EnterSharedLane() {
+  rte_spinlock_lock(arena->shared_lane_lock());
+  return lanes[kSharedLane].load(std::memory_order_relaxed);
+}
+
+void PageFragPool::LeaveSharedLane() {
+  rte_spinlock_unlock(arena->shared_lane_lock());
+}
+
 uint32_t PageFragPool::Available() const {
   int64_t available = budget.load(std::memory_order_relaxed);
   for (const auto& entry : lanes) {
@@ -48,6 +57,17 @@ bool PageFragPool::Borrow(Lane& lane, uint32_t n) {
   } while (!budget.compare_exchange_weak(rest, rest - granted, std::memory_order_relaxed));
   lane.credit.store(have + granted, std::memory_order_relaxed);
   return true;
+}
+
+uint32_t PageFragPool::BorrowUpTo(Lane& lane, uint32_t n) {
+  if (Borrow(lane, n)) return n;
+  const int64_t have = lane.credit.load(std::memory_order_relaxed);
+  int64_t rest = budget.load(std::memory_order_relaxed);
+  while (rest > 0 && !budget.compare_exchange_weak(rest, 0, std::memory_order_relaxed)) {
+  }
+  const int64_t all = have + std::max<int64_t>(rest, 0);
+  lane.credit.store(all, std::memory_order_relaxed);
+  return static_cast<uint32_t>(std::min<int64_t>(n, all));
 }
 
 void PageFragPool::Repay(Lane& lane) {
@@ -150,6 +170,7 @@ uint64_t PageFragPool::BitOf(const char* object) const {
 }
 
 void PageFragPool::FlushLane(Lane& lane) {
+  if (exact) return FlushExact(lane);
   const uintptr_t page_mask = ~static_cast<uintptr_t>(layout.page_size() - 1);
   if (lane.left != 0) {
     char* page = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(lane.next) & page_mask);

@@ -43,10 +43,28 @@ struct PageList {
   }
 };
 
+// Buffers of one page of an exact pool that a lane has freed and told nobody of yet.
+struct FreedCount {
+  char* page;
+  uint64_t count;
+};
+
+// The page that a lane of an exact pool cuts buffers from. While it is open its word holds kOpenBias; closing it leaves
+// the number of buffers that are out.
+struct ExactPage {
+  char* next = nullptr;
+  char* end = nullptr;
+  char* page = nullptr;
+  uint64_t carved = 0;
+  uintptr_t iova_offset = 0;
+};
+inline constexpr uint64_t kOpenBias = uint64_t{1} << 32;
+
 struct alignas(kCacheLine) Lane {
   static constexpr uint32_t kTableSlots = 32;
   static constexpr uint32_t kStashSlots = 256;
   static constexpr uint32_t kPartialPages = 64;
+  static constexpr uint32_t kExactSlots = 4;
 
   char* next = nullptr;  // object to hand out next
   uint32_t left = 0;     // objects not handed out yet on its page
@@ -66,6 +84,8 @@ struct alignas(kCacheLine) Lane {
   Counter nobuf;  // requests that could not be met
   FreedOnPage table[kTableSlots] = {};
   PageCounters counters;
+  ExactPage exact;
+  FreedCount exact_table[kExactSlots] = {};
   void* stash[kStashSlots];  // free objects taken from partial pages
 };
 
@@ -78,6 +98,8 @@ class PageFragPool {
   uint32_t page_class;
   uint32_t tag;
   RecycleMode recycle;
+  bool exact;
+  uint32_t largest_exact;  // bytes of the largest buffer of an exact pool, mbuf included
   int64_t credit_batch;
   PageArena* arena;
   rte_mempool* mempool;
@@ -90,6 +112,7 @@ class PageFragPool {
   // Hands out `n` objects or none at all. Gives 0 or -ENOBUFS; `objects` is not written in the latter case (the mempool
   // cache above passes its own array and goes on using it).
   int Take(Lane& lane, void** objects, uint32_t n) {
+    if (unlikely(exact)) return TakeExact(lane, objects, n);
     if (unlikely(lane.credit.load(std::memory_order_relaxed) < static_cast<int64_t>(n)) && !Borrow(lane, n)) {
       return NoBuffer(lane);
     }
@@ -119,6 +142,7 @@ class PageFragPool {
 
   // Takes back `n` objects of this pool, in any order and from any page.
   void Give(Lane& lane, void* const* objects, uint32_t n) {
+    if (exact) return GiveExact(lane, objects, n);
     const uintptr_t offset_mask = layout.page_size() - 1;
     for (uint32_t i = 0; i < n;) {
       char* const object = static_cast<char*>(objects[i]);
@@ -134,10 +158,32 @@ class PageFragPool {
       MarkFreed(lane, page, ((uint64_t{1} << run) - 1) << index);
       i += run;
     }
+    ReturnClaims(lane, n);
+  }
+
+  // Cuts a buffer of `bytes` (a multiple of a cache line, at most a page) from the lane's exact page, without a header
+  // and without a claim; null when there is no page to be had.
+  char* Carve(Lane& lane, uint32_t bytes) {
+    ExactPage& open = lane.exact;
+    if (unlikely(static_cast<size_t>(open.end - open.next) < bytes) && !OpenExactPage(lane)) return nullptr;
+    char* buffer = open.next;
+    open.next += bytes;
+    ++open.carved;
+    return buffer;
+  }
+
+  // Claims `n` buffers of an exact pool, or as many as there are.
+  uint32_t ClaimUpTo(Lane& lane, uint32_t n) {
+    if (unlikely(lane.credit.load(std::memory_order_relaxed) < static_cast<int64_t>(n))) n = BorrowUpTo(lane, n);
+    lane.credit.store(lane.credit.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
+    return n;
+  }
+  void ReturnClaims(Lane& lane, uint32_t n) {
     const int64_t credit = lane.credit.load(std::memory_order_relaxed) + n;
     lane.credit.store(credit, std::memory_order_relaxed);
     if (unlikely(credit > 2 * credit_batch)) Repay(lane);
   }
+  int NoBuffer(Lane& lane);
 
   // Objects neither handed out nor hidden by a claim; exact while no lane is at work.
   uint32_t Available() const;
@@ -151,6 +197,9 @@ class PageFragPool {
     return likely(lane != nullptr) ? lane : MakeLane(lcore);
   }
   Lane* MakeLane(uint32_t index);
+  // The lane of threads without one, and its lock.
+  Lane* EnterSharedLane();
+  void LeaveSharedLane();
 
   // Takes back what the lane holds besides objects in the application's hands. The lane must be at rest.
   void FlushLane(Lane& lane);
@@ -222,8 +271,17 @@ class PageFragPool {
   void FlushTable(Lane& lane);
   void Publish(Lane& lane, char* page, uint64_t mask);
   void WriteHeaders(char* first_object, PageMeta* meta);
-  int NoBuffer(Lane& lane);
   uint64_t BitOf(const char* object) const;
+
+  // Exact pools, in exact_frag.cc.
+  int TakeExact(Lane& lane, void** objects, uint32_t n);
+  void GiveExact(Lane& lane, void* const* objects, uint32_t n);
+  bool OpenExactPage(Lane& lane);
+  void CloseExactPage(Lane& lane);
+  void CountFreed(Lane& lane, char* page, uint64_t count);
+  void SettleFreed(Lane& lane, char* page, uint64_t count);
+  void FlushExact(Lane& lane);
+  uint32_t BorrowUpTo(Lane& lane, uint32_t n);
 };
 
 }  // namespace halfpage

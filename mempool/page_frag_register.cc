@@ -111,6 +111,10 @@ int Alloc(rte_mempool* mempool) noexcept {
   pool->page_class = layout->page_shift - kMinPageShift;
   pool->tag = arena->NewTag();
   pool->recycle = settings.recycle;
+  pool->exact = settings.exact;
+  // A buffer's length is 16 bits.
+  pool->largest_exact =
+      std::min<uint32_t>(layout->page_size(), sizeof(rte_mbuf) + UINT16_MAX / kCacheLine * kCacheLine);
   pool->credit_batch = CreditBatch(mempool);
   pool->arena = arena;
   pool->mempool = mempool;
@@ -184,16 +188,14 @@ const uint64_t kOwnToken = (static_cast<uint64_t>(getpid()) << 40) ^ rte_rdtsc()
 }  // namespace internal
 
 int EnqueueShared(PageFragPool* pool, void* const* objects, unsigned n) {
-  rte_spinlock_lock(pool->arena->shared_lane_lock());
-  pool->Give(*pool->lanes[kSharedLane].load(std::memory_order_relaxed), objects, n);
-  rte_spinlock_unlock(pool->arena->shared_lane_lock());
+  pool->Give(*pool->EnterSharedLane(), objects, n);
+  pool->LeaveSharedLane();
   return 0;
 }
 
 int DequeueShared(PageFragPool* pool, void** objects, unsigned n) {
-  rte_spinlock_lock(pool->arena->shared_lane_lock());
-  const int result = pool->Take(*pool->lanes[kSharedLane].load(std::memory_order_relaxed), objects, n);
-  rte_spinlock_unlock(pool->arena->shared_lane_lock());
+  const int result = pool->Take(*pool->EnterSharedLane(), objects, n);
+  pool->LeaveSharedLane();
   return result;
 }
 

@@ -16,6 +16,7 @@ enum class RecycleMode : uint8_t {
 struct PageFragSettings {
   uint32_t page_size = 0;  // bytes, a power of two from 4 KiB to 128 KiB; 0: chosen from the object's size
   RecycleMode recycle = RecycleMode::kLifo;
+  bool exact = false;  // buffers of any size (ExactFrag); the pool's room is only what plain allocations get
   bool colour = true;  // shift objects by the page's number, so that pages do not collide in one cache set
 };
 

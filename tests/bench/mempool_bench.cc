@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "app/eal.h"
-#include "mempool/page_frag.h"
+#include "mempool/exact_frag.h"
 #include "mempool/pktmbuf_pool.h"
 
 namespace halfpage {
@@ -37,13 +37,15 @@ struct Variant {
   const char* name;
   const char* ops;
   uint32_t page_size;
+  bool exact;     // not a pool of equal objects but an ExactFrag
   bool shuffled;  // the pool's objects were put back in random order once, as after a long life
 };
 
 constexpr Variant kVariants[] = {
-    {"ring_mp_mc", "ring_mp_mc", 0, false},         {"stack", "stack", 0, false},
-    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, true}, {"page_frag", "page_frag", 0, false},
-    {"page_frag_64k", "page_frag", 65536, false},
+    {"ring_mp_mc", "ring_mp_mc", 0, false, false},         {"stack", "stack", 0, false, false},
+    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, false, true}, {"page_frag", "page_frag", 0, false, false},
+    {"page_frag_64k", "page_frag", 65536, false, false},   {"exact", "page_frag", 32768, true, false},
+    {"exact_64k", "page_frag", 65536, true, false},
 };
 
 void Shuffle(rte_mempool* pool) {
@@ -87,18 +89,61 @@ void Touch(rte_mbuf* mbuf, unsigned bytes) {
   for (unsigned w = 0; w < bytes / 8; ++w) words[w] += w;
 }
 
+// Where a benchmark's buffers come from: a pool by rte_pktmbuf_alloc_bulk(), or exact buffers of kExactLength bytes.
+constexpr uint32_t kExactLength = 1500;
+
+struct Source {
+  rte_mempool* pool = nullptr;
+  ExactFrag* exact = nullptr;
+  uint32_t lengths[kBurst] = {};
+
+  bool Take(rte_mbuf** burst) {
+    if (exact == nullptr) return rte_pktmbuf_alloc_bulk(pool, burst, kBurst) == 0;
+    return exact->AllocBulk(burst, lengths, kBurst, ExactRoom{}) == kBurst;
+  }
+};
+
+std::map<std::string, std::unique_ptr<ExactFrag>>& ExactPools() {
+  static auto* const pools = new std::map<std::string, std::unique_ptr<ExactFrag>>();
+  return *pools;
+}
+
+Source SourceOf(const Variant& variant, uint32_t cache) {
+  Source source;
+  if (!variant.exact) {
+    source.pool = PoolOf(variant, cache);
+    return source;
+  }
+  std::unique_ptr<ExactFrag>& entry = ExactPools()[variant.name];
+  if (entry == nullptr) {
+    ExactFragConfig config;
+    config.name = variant.name;
+    config.size = kPoolSize;
+    config.page_size = variant.page_size;
+    auto pool = ExactFrag::Create(config);
+    if (!pool.ok()) {
+      std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
+      std::exit(1);
+    }
+    entry = std::make_unique<ExactFrag>(*std::move(pool));
+  }
+  source.exact = entry.get();
+  std::fill_n(source.lengths, kBurst, kExactLength);
+  return source;
+}
+
 // Allocates and frees bursts; `window` bursts are out at a time, freed in the order in which they were taken.
 void SameLcore(benchmark::State& state, const Variant& variant, uint32_t cache, unsigned touch, unsigned window) {
-  rte_mempool* pool = PoolOf(variant, cache);
+  Source source = SourceOf(variant, cache);
   std::vector<rte_mbuf*> out(static_cast<size_t>(window) * kBurst);
   for (unsigned w = 0; w < window; ++w) {
-    if (rte_pktmbuf_alloc_bulk(pool, &out[w * kBurst], kBurst) != 0) state.SkipWithError("pool is empty");
+    if (!source.Take(&out[w * kBurst])) state.SkipWithError("pool is empty");
   }
   unsigned at = 0;
   for (auto _ : state) {
     rte_mbuf** burst = &out[at * kBurst];
     rte_pktmbuf_free_bulk(burst, kBurst);
-    if (rte_pktmbuf_alloc_bulk(pool, burst, kBurst) != 0) {
+    if (!source.Take(burst)) {
       state.SkipWithError("pool is empty");
       break;
     }
@@ -128,7 +173,7 @@ int Consume(void* argument) {
 
 // Allocates here, hands over by a ring, frees on the other lcore.
 void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache, unsigned touch) {
-  rte_mempool* pool = PoolOf(variant, cache);
+  Source source = SourceOf(variant, cache);
   Consumer consumer;
   consumer.ring = rte_ring_create("hand_over", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
   consumer.touch = touch;
@@ -139,7 +184,7 @@ void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache,
   }
   for (auto _ : state) {
     rte_mbuf* burst[kBurst];
-    while (rte_pktmbuf_alloc_bulk(pool, burst, kBurst) != 0) rte_pause();
+    while (!source.Take(burst)) rte_pause();
     for (unsigned i = 0; touch != 0 && i < kBurst; ++i) Touch(burst[i], touch);
     unsigned sent = 0;
     while (sent < kBurst) {
@@ -157,7 +202,7 @@ void Register() {
     for (unsigned touch : {0u, 64u, 1500u}) {
       for (uint32_t cache : {0u, 256u}) {
         for (unsigned window : {1u, 64u}) {
-          if (variant.shuffled) continue;
+          if (variant.shuffled || (variant.exact && cache != 0)) continue;
           benchmark::RegisterBenchmark(
               absl::StrCat("same_lcore/", variant.name, "/cache:", cache, "/touch:", touch, "/window:", window).c_str(),
               [=, &variant](benchmark::State& state) { SameLcore(state, variant, cache, touch, window); });
@@ -189,6 +234,7 @@ int Run(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();
   Pools().clear();
+  ExactPools().clear();
   return 0;
 }
 

@@ -245,7 +245,7 @@ TEST_P(MbufPool, ObjectsThatAreNoMbufsAreLeftAsTheApplicationMadeThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MbufPool, testing::Values("page_frag", "ring_mp_mc"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& ops) { return std::string(ops.param); });
 
 }  // namespace
 }  // namespace halfpage

@@ -307,7 +307,7 @@ TEST_P(Veth, HeadersReadTheSameHoweverTheFrameIsCutIntoSegments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Veth, testing::Values("page_frag", "ring_mp_mc"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& ops) { return std::string(ops.param); });
 
 }  // namespace
 }  // namespace halfpage
