@@ -15,7 +15,9 @@
 namespace halfpage {
 namespace {
 
-void Load(const std::string& path, const std::vector<ConfigOverride>& overrides, Config& config, FaultList& faults) {
+void Load(const std::string& path, const std::vector<ConfigOverride>& overrides, LoadedConfig& loaded,
+          FaultList& faults) {
+  Config& config = loaded.config;
   const absl::StatusOr<std::string> text = ReadConfigText(path);
   if (!text.ok()) {
     faults.Fault("", absl::StrCat(text.status().message(), ": give the path of a YAML file, or - for standard input"));
@@ -32,6 +34,9 @@ void Load(const std::string& path, const std::vector<ConfigOverride>& overrides,
   const auto folder = standard_input ? std::filesystem::current_path() : std::filesystem::path(path).parent_path();
   FillIn(folder.string(), config);
   CheckConfig(config, faults);
+  const bool good = faults.empty();
+  CheckMemory(config, faults);
+  loaded.only_too_large = good && !faults.empty();
 }
 
 }  // namespace
@@ -41,7 +46,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverrid
   loaded.config.file = path;
   FaultList faults(path == "-" ? "<stdin>" : path);
   try {
-    Load(path, overrides, loaded.config, faults);
+    Load(path, overrides, loaded, faults);
   } catch (const std::exception& error) {
     // Memory ran out, or the file system changed under us; nothing in the file itself leads here.
     faults.Fault("", absl::StrCat("cannot be loaded: ", error.what()));

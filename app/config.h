@@ -70,6 +70,7 @@ struct SinkConfig {
   Kind kind = Kind::kCount;
   std::string file;          // kPcap: written at stop's latest; relative to the working folder
   uint32_t snaplen = 65535;  // kPcap: bytes kept of each frame
+  uint32_t keep_every = 0;   // fault injection: of so many frames one is never freed; 0: all are
   uint64_t limit = 0;        // kPcap: frames written, 0: all; later ones are counted and freed
 };
 
@@ -85,13 +86,14 @@ struct LcoreConfig {
 
 // `measure:` how long, how much at a time.
 struct MeasureConfig {
-  double duration = 0;       // seconds, 0: until the sources end or a signal comes
-  uint64_t count = 0;        // frames over all sources, 0: no limit
-  double stats_period = 0;   // seconds between statistics blocks, 0: none
-  uint32_t budget = 64;      // frames per poll of a queue (NAPI's weight), 1 to 64
-  uint32_t bulk = 16;        // frames per XDP_TX or redirect flush, 1 to 64 (kernel: 16)
-  double drain_timeout = 2;  // seconds that stopping may wait for rings to run empty
-  uint64_t seed = 1;         // of everything random
+  double duration = 0;        // seconds, 0: until the sources end or a signal comes
+  uint64_t count = 0;         // frames over all sources, 0: no limit
+  double stats_period = 0;    // seconds between statistics blocks, 0: none
+  uint32_t budget = 64;       // frames per poll of a queue (NAPI's weight), 1 to 64
+  uint32_t bulk = 16;         // frames per XDP_TX or redirect flush, 1 to 64 (kernel: 16)
+  double drain_timeout = 2;   // seconds that stopping may wait for rings to run empty
+  bool track_owners = false;  // stamp buffers at each hand-over, so that a leak names its stage and age
+  uint64_t seed = 1;          // of everything random
 };
 
 // `report:` what is left behind.
@@ -135,6 +137,8 @@ struct LoadedConfig {
   Config config;                      // meaningful only where `faults` is empty
   std::vector<ConfigFault> faults;    // in order of line
   std::vector<ConfigFault> warnings;  // a run goes on in spite of these
+  // The one fault is that the pools do not fit into EAL's memory: `config` is complete all the same.
+  bool only_too_large = false;
 };
 
 // Reads, overrides and checks the file at `path` ("-": standard input). Never throws, takes no EAL memory.

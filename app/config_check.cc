@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "app/config_sizes.h"
 #include "app/config_units.h"
 
 namespace halfpage {
@@ -78,6 +79,7 @@ void FillIn(const std::string& folder, Config& config) {
     for (const TrafficConfig& traffic : config.traffic) everything.generate.push_back(traffic.name);
     config.lcores.workers.push_back(std::move(everything));
   }
+  ResolveSizes(config);  // last: they depend on sources, pairs and workers
 }
 
 void CheckConfig(const Config& config, FaultList& faults) {
@@ -89,7 +91,6 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckMtus(config, faults);
   CheckFrames(config, faults);
   CheckOutputs(config, faults);
-  CheckMemory(config, faults);  // last: it stays silent where a pool has a fault of its own
 }
 
 void CheckEal(const Config& config, FaultList& faults) {

@@ -14,10 +14,10 @@
 namespace halfpage {
 
 // Fills in what a file may leave to us: the only pool as a source's pool, names of rules, absolute capture paths (from
-// `folder`), and for `workers: auto` the one worker that does everything.
+// `folder`), for `workers: auto` the one worker that does everything, and the sizes that `auto` stands for.
 void FillIn(const std::string& folder, Config& config);
 
-// All of the checks below.
+// All of the checks below but CheckMemory().
 void CheckConfig(const Config& config, FaultList& faults);
 
 // Names that are twice, references that lead nowhere, things that nobody uses.
@@ -28,7 +28,7 @@ void CheckWorkers(const Config& config, FaultList& faults);
 void CheckRules(const Config& config, FaultList& faults);
 // Caches, pages and sizes of each pool.
 void CheckPools(const Config& config, FaultList& faults);
-// All pools together against EAL's memory.
+// All pools together against EAL's memory. After the others: it stays silent where a pool has a fault of its own.
 void CheckMemory(const Config& config, FaultList& faults);
 // MTUs against programs and buffers.
 void CheckMtus(const Config& config, FaultList& faults);

@@ -1,7 +1,6 @@
 // Pools: their own rules, what the run can hold at once, and all of them against EAL's memory.
 #include <algorithm>
 #include <bit>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -9,7 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "app/config_check.h"
+#include "app/config_sizes.h"
 #include "app/config_units.h"
+#include "app/plan.h"
 #include "mempool/footprint.h"
 
 namespace halfpage {
@@ -17,11 +18,6 @@ namespace {
 
 std::string PoolPath(size_t pool) {
   return absl::StrCat("pools[", pool, "]");
-}
-
-// rte_mempool flushes a cache at 1.5 times its size (CALC_CACHE_FLUSHTHRESH), and refuses a pool below that.
-uint32_t CacheHolds(uint32_t cache) {
-  return cache * 3 / 2;
 }
 
 void CheckCache(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
@@ -55,56 +51,15 @@ void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList
                             " or auto, or data_room: ", page - 192, " or less"));
 }
 
-// The ends that frames of a program may be sent to.
-std::vector<std::string> Targets(const Config& config, const std::string& name) {
-  std::vector<std::string> targets;
-  for (const ProgramConfig& program : config.programs) {
-    if (program.name != name) continue;
-    targets.push_back(program.target);
-    targets.push_back(program.fallback_target);
-    for (const FilterRule& rule : program.rules) targets.push_back(rule.target);
-  }
-  return targets;
-}
-
-// The pairs whose rings can hold buffers of the pool: those it is sent into, and where redirects take them from there.
-std::set<size_t> PairsFed(const Config& config, const std::string& pool) {
-  const std::map<std::string, EndPlace> ends = EndsByName(config);
-  std::vector<std::string> reached;
-  for (const TrafficConfig& traffic : config.traffic) {
-    if (traffic.pool == pool) reached.push_back(traffic.into);
-  }
-  std::set<size_t> pairs;
-  while (!reached.empty()) {
-    const auto place = ends.find(reached.back());
-    reached.pop_back();
-    if (place == ends.end() || !pairs.insert(place->second.pair).second) continue;
-    for (const VethEndConfig& end : config.veth[place->second.pair].ends) {
-      if (end.program.empty()) continue;
-      for (std::string& target : Targets(config, end.program)) reached.push_back(std::move(target));
-    }
-  }
-  return pairs;
-}
-
-void CheckSize(const Config& config, const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
-  const uint64_t workers = config.lcores.workers.size();
-  uint64_t rings = 0;
-  for (const size_t pair : PairsFed(config, pool.name)) {
-    rings += 2ull * config.veth[pair].queues * config.veth[pair].ring;
-  }
-  if (rings == 0) return;
-  uint64_t bursts = workers * (config.measure.budget + config.measure.bulk);
-  for (const TrafficConfig& traffic : config.traffic) {
-    if (traffic.pool == pool.name) bursts += traffic.burst;
-  }
-  const uint64_t caches = workers * CacheHolds(pool.cache);
-  const uint64_t sum = rings + caches + bursts;
-  if (pool.size >= sum) return;
-  faults.Warn(path + ".size", absl::StrCat(pool.size, " buffers are fewer than can be held at once: rings ", rings,
-                                           " + caches ", caches, " + bursts ", bursts, " = ", sum,
-                                           "; sources will find no buffer at times: write size: ", std::bit_ceil(sum),
-                                           ", or shorten rings"));
+void CheckSize(const Config& config, size_t number, const std::string& path, FaultList& faults) {
+  const BufferNeeds needs = NeedsOf(config, number);
+  const uint32_t size = config.pools[number].size;
+  if (needs.rings == 0 || size >= needs.sum()) return;
+  const std::string chains = needs.segments > 1 ? absl::StrCat(" (a frame takes ", needs.segments, ")") : "";
+  faults.Warn(path + ".size", absl::StrCat(size, " buffers are fewer than can be held at once: rings ", needs.rings,
+                                           " + caches ", needs.caches, " + bursts ", needs.bursts, " = ", needs.sum(),
+                                           chains, "; sources will find no buffer at times: write size: auto (",
+                                           AutoSize(config, number), "), or shorten rings"));
 }
 
 }  // namespace
@@ -117,38 +72,36 @@ void CheckPools(const Config& config, FaultList& faults) {
     if (faults.Touches(path)) continue;
     CheckCache(config.pools[i], path, faults);
     CheckPage(config.pools[i], path, faults);
-    if (whole) CheckSize(config, config.pools[i], path, faults);
+    if (whole) CheckSize(config, i, path, faults);
   }
 }
 
 void CheckMemory(const Config& config, FaultList& faults) {
-  // With `preset: none` the arguments say what memory there is.
-  if (faults.Touches("pools") || faults.Touches("eal") || config.eal.preset == EalConfig::Preset::kNone) return;
-  const FootprintTerms terms = {.hugepages = config.eal.preset == EalConfig::Preset::kHugepages,
-                                .workers = static_cast<uint32_t>(config.lcores.workers.size())};
-  const uint64_t available = config.eal.memory - kEalOwnBytes;
-  uint64_t needed = 0;
-  size_t crossing = config.pools.size();
+  if (faults.Touches("pools") || faults.Touches("eal") || faults.Touches("veth")) return;
+  const MemoryPlan plan = PlanMemory(config);
+  if (!plan.overrun.has_value()) return;
   std::vector<std::string> parts;
-  for (size_t i = 0; i < config.pools.size(); ++i) {
-    const uint64_t bytes = ComputePoolFootprint(config.pools[i], terms).total();
-    needed += bytes;
-    if (needed > available && crossing == config.pools.size()) crossing = i;
-    parts.push_back(absl::StrCat(config.pools[i].name, " ", DescribeBytes(bytes)));
+  uint64_t rest = plan.needed;
+  for (const PoolPlan& pool : plan.pools) {
+    parts.push_back(absl::StrCat(pool.config.name, " ", DescribeBytes(pool.own.total())));
+    rest -= pool.own.total();
   }
-  if (needed <= available) return;
-  const PktmbufPoolConfig& pool = config.pools[crossing];
-  const uint64_t others = needed - ComputePoolFootprint(pool, terms).total();
-  const uint32_t largest = others < available ? LargestPoolSize(pool, terms, available - others) : 0;
-  const std::string smaller = largest > 0 ? absl::StrCat("size: ", largest, " or less here, or ")
-                                          : "no size of this pool alone is small enough: shrink others too, or write ";
-  const uint64_t wanted_mib = (needed + kEalOwnBytes + (1 << 20) - 1) >> 20;
-  faults.Fault(PoolPath(crossing) + ".size",
-               absl::StrCat("the pools need ", DescribeBytes(needed), ", and eal.memory ",
-                            FormatBytes(config.eal.memory), " less ", FormatBytes(kEalOwnBytes),
-                            " for EAL itself leaves ", DescribeBytes(available), ": ", absl::StrJoin(parts, ", "),
-                            "; pool `", pool.name, "` crosses the line: ", largest > 0 ? "write " : "", smaller,
-                            "memory: ", wanted_mib, "MiB under eal"));
+  parts.push_back(absl::StrCat("rings and whole chunks ", DescribeBytes(rest)));
+  const std::string& name = plan.pools[plan.overrun->pool].config.name;
+  const uint32_t largest = plan.overrun->largest;
+  const uint64_t wanted_mib = (plan.needed + kEalOwnBytes + (1 << 20) - 1) >> 20;
+  // With arguments of its own EAL has its memory from there.
+  const std::string more = config.eal.preset == EalConfig::Preset::kNone
+                               ? absl::StrCat("-m ", wanted_mib, " among EAL's arguments")
+                               : absl::StrCat("memory: ", wanted_mib, "MiB under eal");
+  faults.Fault(
+      PoolPath(plan.overrun->pool) + ".size",
+      absl::StrCat("the pools need ", DescribeBytes(plan.needed), ", and eal.memory ", FormatBytes(plan.eal_memory),
+                   " less ", FormatBytes(kEalOwnBytes), " for EAL itself leaves ", DescribeBytes(plan.available), ": ",
+                   absl::StrJoin(parts, ", "), "; pool `", name, "` crosses the line: ",
+                   largest > 0 ? absl::StrCat("write size: ", largest, " or less here, or ")
+                               : "no size of this pool alone is small enough: shrink others too, or write ",
+                   more));
 }
 
 }  // namespace halfpage

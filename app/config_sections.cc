@@ -18,6 +18,7 @@ constexpr size_t kMostPairs = 16;     // two ports each, DPDK's RTE_MAX_ETHPORTS
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
 constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
 constexpr size_t kDeviceName = 15;    // IFNAMSIZ less its zero
+constexpr double kLongestDrain = 4;   // seconds: a run ends within 5 of being told to
 constexpr double kYear = 365 * 86400.0;
 constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
 constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
@@ -157,8 +158,8 @@ void Describe(EalConfig& eal, FieldVisitor& v) {
 void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
   v.Value({"name", "unique among pools, at most 25 letters"}, Name(pool.name, 25));
   v.Value({"ops", "mempool handler: page_frag, ring_mp_mc, stack or any registered one"}, Name(pool.ops));
-  v.Value({"size", "buffers that can be out at once (testpmd --total-num-mbufs)"},
-          Number(pool.size, {.min = 1, .max = 1u << 27}));
+  v.Value({"size", "buffers that can be out at once (testpmd --total-num-mbufs), auto: rings + caches + bursts"},
+          Number(pool.size, {.min = 1, .max = 1u << 27, .word = "auto", .word_value = 0}));
   v.Value({"data_room", "bytes behind each mbuf, 128 of headroom included (testpmd --mbuf-size)"},
           Number(pool.data_room, {.min = 128 + 60, .max = 65535, .bytes = true}));
   v.Value({"cache", "buffers of the per-lcore cache (testpmd --mbcache); 1.5 times it may not pass `size`"},
@@ -170,6 +171,7 @@ void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
                  {.min = 4096, .max = 131072, .bytes = true, .power_of_two = true, .word = "auto", .word_value = 0}));
   v.Value({"recycle", "page_frag: free pages go to the lcore's cache, all to one ring, or back to the arena"},
           Choice(pool.page_frag.recycle, {"lifo", "ring", "off"}));
+  v.Value({"debug", "page_frag: refuse and report double and foreign frees"}, Flag(pool.page_frag.debug));
   v.Value({"colour", "page_frag: shift buffers page by page, against cache-set collisions"},
           Flag(pool.page_frag.colour));
 }
@@ -243,6 +245,8 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
 void Describe(SinkConfig& sink, FieldVisitor& v) {
   v.Value({"name", "unique among sinks", kRequired}, Name(sink.name));
   v.Value({"kind", "count and free, or write to a capture file"}, Choice(sink.kind, {"count", "pcap"}));
+  v.Value({"keep_every", "fault injection: of so many frames one is never freed, 0: none"},
+          Number(sink.keep_every, {.max = 1000000000}));
   v.When(sink.kind == SinkConfig::Kind::kPcap, "kind", "pcap");
   v.Value({"file", "pcap to write; relative to the working folder", kRequired}, Text(sink.file, {}));
   v.Value({"snaplen", "bytes kept of each frame"}, Number(sink.snaplen, {.min = 1, .max = 65535}));
@@ -265,8 +269,10 @@ void Describe(MeasureConfig& measure, FieldVisitor& v) {
   v.Value({"budget", "frames per poll of a queue (NAPI's weight)"}, Number(measure.budget, {.min = 1, .max = 64}));
   v.Value({"bulk", "frames per XDP_TX or redirect flush (kernel: 16)"}, Number(measure.bulk, {.min = 1, .max = 64}));
   v.Value({"drain_timeout", "how long stopping may wait for rings to run empty"},
-          Duration(measure.drain_timeout, 3600));
+          Duration(measure.drain_timeout, kLongestDrain));
   v.Value({"seed", "of everything random"}, Number(measure.seed, {}));
+  v.Value({"track_owners", "stamp buffers at each hand-over, so that a leak names its stage and age"},
+          Flag(measure.track_owners));
 }
 
 void Describe(ReportConfig& report, FieldVisitor& v) {

@@ -57,8 +57,17 @@ std::vector<std::string> CheckLeaks(const Snapshot& snapshot) {
   std::vector<std::string> leaks;
   for (const PoolSnapshot& pool : snapshot.pools) {
     if (pool.buffers_in_use == 0 && pool.pages_in_flight == 0) continue;
-    leaks.push_back(absl::StrFormat("pool %s: %u buffers are still out, on %u pages", pool.name, pool.buffers_in_use,
-                                    pool.pages_in_flight));
+    std::string text = absl::StrFormat("pool %s: %u buffers are still out", pool.name, pool.buffers_in_use);
+    if (pool.page_frag) absl::StrAppendFormat(&text, ", on %u pages", pool.pages_in_flight);
+    for (const LeakedBuffers& leak : pool.leaks) {
+      if (leak.stage.empty()) {
+        absl::StrAppendFormat(&text, "; %u with no owner known (measure.track_owners: true stamps owners)", leak.count);
+      } else {
+        absl::StrAppendFormat(&text, "; %s holds %u, the oldest for %.2f s, the youngest for %.2f s", leak.stage,
+                              leak.count, leak.oldest, leak.youngest);
+      }
+    }
+    leaks.push_back(text);
   }
   return leaks;
 }

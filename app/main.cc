@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "app/config.h"
 #include "app/options.h"
+#include "app/plan_run.h"
 #include "app/process.h"
 #include "app/run.h"
 #include "app/version.h"
@@ -12,6 +15,13 @@ void PrintFaults(const std::vector<halfpage::ConfigFault>& faults, const char* k
   for (const halfpage::ConfigFault& fault : faults) {
     std::fprintf(stderr, "%s%s\n", kind, fault.ToString().c_str());
   }
+}
+
+// Where the plan goes as JSON: where --json says. A report file that the configuration itself names is the run's.
+std::string PlanFile(const halfpage::Options& options, const halfpage::Config& config) {
+  const auto asked = [](const halfpage::ConfigOverride& setting) { return setting.origin == "--json"; };
+  const bool wanted = std::any_of(options.overrides.begin(), options.overrides.end(), asked);
+  return wanted ? config.report.json : "";
 }
 
 }  // namespace
@@ -30,12 +40,21 @@ int main(int argc, char** argv) {
   }
   const halfpage::LoadedConfig loaded = halfpage::LoadConfig(options->config, options->overrides);
   PrintFaults(loaded.warnings, "warning: ");
+  const bool plan_only = options->action == Action::kPlan && loaded.only_too_large;
+  if (plan_only) {
+    // The table first: it tells where the memory of the fault's sentence goes.
+    const int code = halfpage::RunPlan(loaded, PlanFile(*options, loaded.config));
+    PrintFaults(loaded.faults, "");
+    return code;
+  }
   PrintFaults(loaded.faults, "");
   if (!loaded.faults.empty()) return halfpage::kExitUsage;
   switch (options->action) {
     case Action::kCheck:
       std::printf("%s: good\n", loaded.config.file.c_str());
       return halfpage::kExitGood;
+    case Action::kPlan:
+      return halfpage::RunPlan(loaded, PlanFile(*options, loaded.config));
     case Action::kPrintConfig:
       std::fputs(halfpage::PrintConfig(loaded.config).c_str(), stdout);
       return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;

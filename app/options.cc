@@ -28,6 +28,8 @@ constexpr Option kOptions[] = {
     {"config", 0, "FILE", nullptr, "YAML configuration to run; - reads standard input"},
     {"set", 0, "PATH=VALUE", nullptr, "override one value, e.g. veth[0].ring=512 (repeatable)"},
     {"check", 0, nullptr, nullptr, "check the configuration as a run would, then stop: 0 good, 2 not"},
+    {"plan", 0, nullptr, nullptr,
+     "print what memory the pools will take, without taking any: 0 it fits, 2 it does not"},
     {"print-config", 0, nullptr, nullptr, "print the effective configuration with every default, as a valid file"},
     {"duration", 0, "TIME", "measure.duration", "stop after this long: 10s, 500ms; 0: until the sources end"},
     {"count", 0, "N", "measure.count", "stop after N frames over all sources; 0: no limit"},
@@ -35,11 +37,11 @@ constexpr Option kOptions[] = {
     {"burst", 0, "N", "measure.budget", "frames per receive call, 1 to 64"},
     {"bulk", 0, "N", "measure.bulk", "frames per XDP_TX or redirect flush, 1 to 64"},
     {"seed", 0, "N", "measure.seed", "of everything random in the traffic"},
-    {"total-num-mbufs", 0, "N", "pools[*].size", "buffers of each pool"},
+    {"total-num-mbufs", 0, "N", "pools[*].size", "buffers of each pool; auto: what can be held at once"},
     {"mbuf-size", 0, "BYTES", "pools[*].data_room", "room of each buffer, headroom of 128 included"},
     {"mbcache", 0, "N", "pools[*].cache", "per-lcore mempool cache of each pool, 0 to 512"},
     {"json", 0, "FILE", "report.json",
-     "write the final report as JSON; - puts it on standard output in place of the text"},
+     "write the final report (with --plan, the plan) as JSON; - puts it on standard output in place of the text"},
     {"help", 'h', nullptr, nullptr, "print this and stop"},
     {"version", 'v', nullptr, nullptr, "print the version and stop"},
 };
@@ -87,6 +89,8 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
     options->overrides.push_back({value.substr(0, equals), value.substr(equals + 1), "--set"});
   } else if (name == "check") {
     options->action = Options::Action::kCheck;
+  } else if (name == "plan") {
+    options->action = Options::Action::kPlan;
   } else if (name == "print-config") {
     options->action = Options::Action::kPrintConfig;
   } else if (name == "help") {

@@ -11,7 +11,7 @@
 namespace halfpage {
 
 struct Options {
-  enum class Action { kRun, kCheck, kPrintConfig, kHelp, kVersion };
+  enum class Action { kRun, kCheck, kPlan, kPrintConfig, kHelp, kVersion };
   Action action = Action::kRun;
   std::string config;                     // file, "-" for standard input
   std::vector<ConfigOverride> overrides;  // what options say of the configuration, in their order

@@ -1,6 +1,7 @@
 // What a run says: the statistics block of a period, the final report as text and as JSON. All from snapshots.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace halfpage {
 struct RunResult {
   std::string config_file;
   Snapshot snapshot;
+  uint64_t planned_page_bytes = 0;      // chunks that --plan foretells for all buffers out, 0: no page_frag pool
+  uint64_t peak_page_bytes = 0;         // the most there were
   std::vector<std::string> imbalances;  // of CheckLedger()
   std::vector<std::string> leaks;       // of CheckLeaks()
 };

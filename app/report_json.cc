@@ -67,6 +67,13 @@ Json PoolJson(const PoolSnapshot& pool) {
                {"data_room", pool.data_room},
                {"buffers_in_use", pool.buffers_in_use},
                {"pages_in_flight", pool.pages_in_flight}};
+  json["leaks"] = Json::array();
+  for (const LeakedBuffers& leak : pool.leaks) {
+    json["leaks"].push_back({{"stage", leak.stage},
+                             {"count", leak.count},
+                             {"oldest_seconds", leak.oldest},
+                             {"youngest_seconds", leak.youngest}});
+  }
   if (pool.page_frag) {
     json["page_size"] = pool.page_size;
     json["objects_per_page"] = pool.objects_per_page;
@@ -85,6 +92,7 @@ std::string JsonReport(const RunResult& result) {
                {"rate_pps", snapshot.rate_pps()},
                {"ledger", {{"balanced", result.imbalances.empty()}, {"faults", result.imbalances}}},
                {"leaks", result.leaks},
+               {"page_memory", {{"planned_bytes", result.planned_page_bytes}, {"peak_bytes", result.peak_page_bytes}}},
                {"pages_in_flight", snapshot.pages_in_flight()},
                {"buffers_in_use", snapshot.buffers_in_use()}};
   json["traffic"] = Json::array();

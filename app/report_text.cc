@@ -6,26 +6,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "app/report.h"
+#include "app/text_table.h"
 
 namespace halfpage {
 namespace {
-
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the first one to the left, numbers to the right.
-std::string Table(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = absl::StrFormat("  %-*s", static_cast<int>(widths[0]), row[0]);
-    for (size_t c = 1; c < row.size(); ++c) absl::StrAppendFormat(&line, "  %*s", static_cast<int>(widths[c]), row[c]);
-    absl::StrAppend(&text, line, "\n");
-  }
-  return text;
-}
 
 std::string Number(uint64_t value) {
   return absl::StrCat(value);
@@ -52,7 +36,7 @@ std::string NamedCounts(const std::vector<std::pair<std::string, uint64_t>>& cou
 }
 
 std::string TrafficTable(const Snapshot& snapshot) {
-  std::vector<Row> rows = {{"traffic", "into", "generated", "sent", "refused", "no buffer"}};
+  std::vector<TableRow> rows = {{"traffic", "into", "generated", "sent", "refused", "no buffer"}};
   std::string notes;
   for (const TrafficSnapshot& source : snapshot.traffic) {
     rows.push_back({source.name, source.into, Number(source.generated), Number(source.sent),
@@ -65,11 +49,11 @@ std::string TrafficTable(const Snapshot& snapshot) {
                       source.damage.empty() ? "" : absl::StrCat(" (", source.damage, ")"), "\n");
     }
   }
-  return Table(rows) + notes;
+  return TextTable(rows) + notes;
 }
 
 std::string VerdictTable(const Snapshot& snapshot) {
-  std::vector<Row> rows = {
+  std::vector<TableRow> rows = {
       {"device", "program", "received", "drop", "aborted", "pass", "tx", "redirect", "errors", "empty polls"}};
   std::string notes;
   for (const DeviceSnapshot& device : snapshot.devices) {
@@ -98,17 +82,17 @@ std::string VerdictTable(const Snapshot& snapshot) {
       absl::StrAppend(&notes, "  ", device.name, ": left in its ring at stop: ", device.left_in_ring, "\n");
     }
   }
-  return Table(rows) + notes;
+  return TextTable(rows) + notes;
 }
 
 std::string SinkTable(const Snapshot& snapshot) {
-  std::vector<Row> rows = {{"sink", "frames", "bytes", "written"}};
+  std::vector<TableRow> rows = {{"sink", "frames", "bytes", "written"}};
   for (const SinkSnapshot& sink : snapshot.sinks) {
     if (sink.name == "(none)" && sink.frames == 0) continue;
     rows.push_back({sink.name, Number(sink.frames), Number(sink.bytes),
                     sink.file.empty() ? "-" : absl::StrCat(sink.written, " to ", sink.file)});
   }
-  return rows.size() == 1 ? "" : Table(rows) + "\n";
+  return rows.size() == 1 ? "" : TextTable(rows) + "\n";
 }
 
 std::string PoolLines(const Snapshot& snapshot) {
@@ -124,6 +108,14 @@ std::string PoolLines(const Snapshot& snapshot) {
     absl::StrAppend(&text, "\n");
   }
   return text;
+}
+
+// "page memory: planned 22.0 MiB with all buffers out, peak 22.0 MiB".
+std::string MemoryLine(const RunResult& result) {
+  if (result.planned_page_bytes == 0) return "";
+  return absl::StrFormat("page memory: planned %.1f MiB with all buffers out, peak %.1f MiB\n",
+                         static_cast<double>(result.planned_page_bytes) / (1 << 20),
+                         static_cast<double>(result.peak_page_bytes) / (1 << 20));
 }
 
 uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
@@ -166,7 +158,7 @@ std::string TextReport(const RunResult& result) {
   std::string text = absl::StrFormat("\n%s: %.2f s, %d worker%s\n\n", result.config_file, snapshot.seconds,
                                      snapshot.workers.size(), snapshot.workers.size() == 1 ? "" : "s");
   absl::StrAppend(&text, TrafficTable(snapshot), "\n", VerdictTable(snapshot), "\n", SinkTable(snapshot),
-                  PoolLines(snapshot), "\n");
+                  PoolLines(snapshot), MemoryLine(result), "\n");
   absl::StrAppend(&text, "ledger: ", result.imbalances.empty() ? "balanced" : "NOT balanced: ",
                   absl::StrJoin(result.imbalances, "; "), "\n");
   absl::StrAppend(&text, "pages in flight: ", snapshot.pages_in_flight(), "\n");

@@ -1,20 +1,22 @@
 #include "app/run.h"
 
-#include <errno.h>
 #include <time.h>
 
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_format.h"
 #include "app/eal.h"
+#include "app/leak_watch.h"
 #include "app/ledger.h"
+#include "app/output.h"
+#include "app/plan.h"
 #include "app/process.h"
 #include "app/report.h"
 #include "app/topology.h"
+#include "mempool/page_frag.h"
 
 namespace halfpage {
 namespace {
@@ -30,20 +32,18 @@ void SleepShortly() {
   nanosleep(&pause, nullptr);
 }
 
-enum class Written { kYes, kReaderGone, kFailed };
-
-// Writes to standard output at once. A reader who has gone away (`| head -1`) wants no more; anything else that goes
-// wrong is told.
-Written WriteOut(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return Written::kYes;
-  if (errno == EPIPE) return Written::kReaderGone;
-  std::fprintf(stderr, "halfpage: standard output: %s\n", std::strerror(errno));
-  return Written::kFailed;
-}
-
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "halfpage: %s\n", std::string(status.message()).c_str());
   return kExitFailed;
+}
+
+void WatchForLeaks(const Topology& topology, double seconds, std::vector<LeakWatch>& watches) {
+  const std::vector<uint64_t> in_use = topology.BuffersInUse();
+  for (size_t p = 0; p < watches.size(); ++p) {
+    if (const auto warning = watches[p].Sample(seconds, in_use[p])) {
+      std::fprintf(stderr, "halfpage: warning: %s\n", warning->c_str());
+    }
+  }
 }
 
 // Waits until the run is over. Gives false when standard output has failed other than by its reader's going away.
@@ -51,6 +51,8 @@ bool Wait(const Topology& topology, const MeasureConfig& measure) {
   const double start = Now();
   double next_block = measure.stats_period > 0 ? start + measure.stats_period : 0;
   Snapshot before = topology.Read();
+  std::vector<LeakWatch> watches;
+  for (const PoolSnapshot& pool : before.pools) watches.emplace_back(pool.name, pool.size);
   while (!StopRequested() && !topology.SourcesDone()) {
     const double now = Now();
     if (measure.duration > 0 && now - start >= measure.duration) break;
@@ -61,24 +63,26 @@ bool Wait(const Topology& topology, const MeasureConfig& measure) {
       before = std::move(snapshot);
       next_block += measure.stats_period;
     }
+    WatchForLeaks(topology, now - start, watches);
     SleepShortly();
   }
   return true;
 }
 
-bool WriteJson(const std::string& path, const std::string& json) {
-  if (path == "-") return WriteOut(json) != Written::kFailed;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << json;
-  file.close();
-  if (file) return true;
-  std::fprintf(stderr, "halfpage: %s: the report cannot be written: %s\n", path.c_str(), std::strerror(errno));
-  return false;
+// The most that the arenas of the configuration's sockets ever had.
+uint64_t PeakPageBytes(const Config& config) {
+  std::set<int> sockets;
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (pool.ops == "page_frag") sockets.insert(pool.socket);
+  }
+  uint64_t bytes = 0;
+  for (const int socket : sockets) bytes += PageFragPeakBytes(socket);
+  return bytes;
 }
 
 bool Report(const RunResult& result, const ReportConfig& report) {
   bool good = true;
-  if (!report.json.empty()) good = WriteJson(report.json, JsonReport(result));
+  if (!report.json.empty()) good = WriteFile(report.json, JsonReport(result), "the report");
   if (report.json != "-") good = WriteOut(TextReport(result)) != Written::kFailed && good;
   return good;
 }
@@ -98,6 +102,8 @@ int RunJob(const Config& config) {
   RunResult result;
   result.config_file = config.file;
   result.snapshot = (*topology)->Read();
+  result.planned_page_bytes = PlannedChunkBytes(config);
+  result.peak_page_bytes = PeakPageBytes(config);
   result.imbalances = CheckLedger(result.snapshot);
   result.leaks = CheckLeaks(result.snapshot);
   good = Report(result, config.report) && good;

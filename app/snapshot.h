@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/config.h"
+#include "app/leaks.h"
 #include "xdp_emul/refusal.h"
 #include "xdp_emul/xdp_action.h"
 
@@ -56,6 +57,7 @@ struct SinkSnapshot {
   uint64_t frames = 0;
   uint64_t bytes = 0;
   uint64_t written = 0;  // to its capture
+  uint64_t kept = 0;     // never freed, as the configuration asked
   std::string file;
 };
 
@@ -65,7 +67,8 @@ struct PoolSnapshot {
   uint32_t size = 0;
   uint16_t data_room = 0;
   uint64_t buffers_in_use = 0;
-  bool page_frag = false;  // the fields below have a meaning
+  std::vector<LeakedBuffers> leaks;  // who holds them, after Stop()
+  bool page_frag = false;            // the fields below have a meaning
   uint64_t pages_in_flight = 0;
   uint32_t page_size = 0;
   uint32_t objects_per_page = 0;

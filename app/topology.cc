@@ -57,12 +57,23 @@ absl::Status Topology::Build() {
     for (const VethEndConfig& end : pair.ends) device_names_.push_back(end.name);
   }
   left_in_ring_.assign(device_names_.size(), 0);
+  NameStages();
   absl::Status status = BuildPools();
   if (status.ok()) status = BuildPrograms();
   if (status.ok()) status = BuildPairs();
   if (status.ok()) status = BuildSinks();
   if (status.ok()) status = BuildWorkers();
   return status;
+}
+
+void Topology::NameStages() {
+  for (const std::string& name : device_names_) stages_.push_back("worker at " + name);
+  for (const std::string& name : device_names_) stages_.push_back("ring of " + name);
+  for (const SinkConfig& sink : config_.sinks) stages_.push_back("sink " + sink.name);
+  stages_.push_back("no sink");
+  for (DeviceIndex device = 0; device < device_names_.size(); ++device) {
+    ring_stages_.push_back(RingStage(PeerOf(device)));
+  }
 }
 
 absl::Status Topology::BuildPools() {
@@ -144,7 +155,11 @@ absl::Status Topology::BuildWorkers() {
     Worker& worker = workers_.emplace_back();
     worker.lcore = lcores[w];
     worker.phase = &phase_;
-    for (const auto& capture : captures_) worker.sinks.emplace_back().capture = capture.get();
+    for (size_t s = 0; s < captures_.size(); ++s) {
+      SinkLane& sink = worker.sinks.emplace_back();
+      sink.capture = captures_[s].get();
+      sink.keep_every = sink.until_keep = config_.sinks[s].keep_every;
+    }
     worker.sinks.emplace_back();
     BuildTransmit(worker);
     BuildQueues(worker, config_.lcores.workers[w]);
@@ -181,7 +196,11 @@ void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
         queue.hits = hits_.back().get();
       }
       queue.transmit = worker.transmit.get();
-      queue.sink = &worker.sinks[FindSink(EndOf(device).sink)];
+      const size_t sink = FindSink(EndOf(device).sink);
+      queue.sink = &worker.sinks[sink];
+      if (!config_.measure.track_owners) continue;
+      worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
+      queue.owners = &worker.owners.back();
     }
   }
 }
@@ -199,6 +218,8 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
     generator.burst = static_cast<uint16_t>(traffic.burst);
     generator.into = FindDevice(traffic.into);
     generator.check_lengths = longer;
+    generator.track_owners = config_.measure.track_owners;
+    generator.ring_stage = ring_stages_[generator.into];
     if (config_.measure.count != 0) {
       // A total over all sources: equal shares, the first ones take what is left over.
       const uint64_t share = config_.measure.count / sources + (t < config_.measure.count % sources ? 1 : 0);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/config.h"
+#include "app/leaks.h"
 #include "app/snapshot.h"
 #include "app/worker.h"
 #include "mempool/pktmbuf_pool.h"
@@ -39,6 +40,9 @@ class Topology {
   // Ends the sources, lets the workers run the rings empty for at most `drain_timeout` seconds, stops them, closes the
   // ports and takes back what caches hold. Gives errors of capture files. Idempotent.
   absl::Status Stop(double drain_timeout);
+
+  // Buffers in use by pool, in the configuration's order, and nothing else: cheap enough to look often.
+  std::vector<uint64_t> BuffersInUse() const;
 
   // Reads every counter. After Stop() the numbers are final; before, they are some recent moment's.
   Snapshot Read() const;
@@ -72,7 +76,15 @@ class Topology {
   bool WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const;
   void Drain(double timeout);
 
+  // Stage numbers of owner stamps: the worker polling each device, the ring in front of each, each sink.
+  void NameStages();
+  uint32_t PollStage(DeviceIndex device) const { return device; }
+  uint32_t RingStage(DeviceIndex receiver) const { return static_cast<uint32_t>(device_names_.size()) + receiver; }
+  uint32_t SinkStage(size_t sink) const { return static_cast<uint32_t>(2 * device_names_.size() + sink); }
+
   Config config_;
+  std::vector<std::string> stages_;        // names of stage numbers
+  std::vector<uint32_t> ring_stages_;      // by the device that sends
   std::vector<std::string> device_names_;  // by DeviceIndex: pair p has devices 2p and 2p + 1
   std::vector<PktmbufPool> pools_;
   std::deque<Program> programs_;
@@ -81,8 +93,9 @@ class Topology {
   std::deque<Worker> workers_;
   std::deque<std::unique_ptr<Counter[]>> hits_;
   std::atomic<Phase> phase_{Phase::kStopped};
-  std::vector<uint64_t> left_in_ring_;  // by DeviceIndex
-  std::vector<uint16_t> ports_;         // by DeviceIndex, kept past closing
+  std::vector<std::vector<LeakedBuffers>> leaks_;  // by pool, found at Stop()
+  std::vector<uint64_t> left_in_ring_;             // by DeviceIndex
+  std::vector<uint16_t> ports_;                    // by DeviceIndex, kept past closing
   bool running_ = false;
   bool stopped_ = false;
   uint64_t start_tsc_ = 0;

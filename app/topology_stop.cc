@@ -83,6 +83,12 @@ TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& c
 
 }  // namespace
 
+std::vector<uint64_t> Topology::BuffersInUse() const {
+  std::vector<uint64_t> in_use;
+  for (const PktmbufPool& pool : pools_) in_use.push_back(pool.in_use());
+  return in_use;
+}
+
 bool Topology::RingsEmpty() const {
   for (const VethPair& pair : pairs_) {
     if (pair.Waiting(0) + pair.Waiting(1) != 0) return false;
@@ -140,6 +146,9 @@ absl::Status Topology::Stop(double drain_timeout) {
     for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];
   }
   for (PktmbufPool& pool : pools_) pool.Flush();
+  for (PktmbufPool& pool : pools_) {
+    leaks_.push_back(pool.in_use() == 0 ? std::vector<LeakedBuffers>() : FindLeaks(pool, stages_));
+  }
   absl::Status status;
   for (const auto& capture : captures_) {
     if (capture != nullptr) status.Update(capture->Close());
@@ -185,13 +194,17 @@ Snapshot Topology::Read() const {
     for (size_t s = 0; s < worker.sinks.size(); ++s) {
       out.sinks[s].frames += worker.sinks[s].frames.Read();
       out.sinks[s].bytes += worker.sinks[s].bytes.Read();
+      out.sinks[s].kept += worker.sinks[s].kept.Read();
     }
     for (const Generator& generator : worker.generators) {
       out.traffic[generator.number] = ReadGenerator(generator, config_.traffic[generator.number]);
     }
     out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
   }
-  for (const PktmbufPool& pool : pools_) out.pools.push_back(ReadPool(pool));
+  for (size_t p = 0; p < pools_.size(); ++p) {
+    out.pools.push_back(ReadPool(pools_[p]));
+    if (p < leaks_.size()) out.pools.back().leaks = leaks_[p];
+  }
   return out;
 }
 

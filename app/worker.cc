@@ -1,6 +1,10 @@
 // Hot path: the round of a worker. Read on in xdp_emul/receive_queue.cc.
 #include "app/worker.h"
 
+#include <rte_cycles.h>
+
+#include "mempool/buffer_stamp.h"
+
 namespace halfpage {
 namespace {
 
@@ -15,6 +19,7 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   BurstFacts facts;  // not known to be simple, no frame too long: what is refused is freed the careful way
   facts.simple = false;
   if (generator.check_lengths) facts = Survey(frames, n);
+  if (__builtin_expect(generator.track_owners, 0)) StampBurst(frames, n, generator.ring_stage, rte_rdtsc());
   Transmit& into = transmit[generator.into];
   const SendResult result = Send(into, generator.next_queue, frames, n, n, facts);
   if (++generator.next_queue == into.queues) generator.next_queue = 0;

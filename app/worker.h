@@ -27,6 +27,8 @@ struct Generator {
   size_t number = 0;  // in the configuration's list of sources
   uint16_t burst = 32;
   DeviceIndex into = kNoDevice;
+  bool track_owners = false;  // stamp frames with `ring_stage` before they are sent
+  uint32_t ring_stage = 0;
   uint16_t next_queue = 0;     // bursts go round the device's queues
   bool check_lengths = false;  // some frame may be longer than the device takes
   // Written by the worker, read by anyone: generated = sent + refused.
@@ -44,6 +46,7 @@ struct Worker {
   std::deque<Generator> generators;
   std::deque<ReceiveQueue> queues;
   std::unique_ptr<Transmit[]> transmit;  // into every device, by DeviceIndex
+  std::deque<OwnerStages> owners;        // one for each queue, where owners are tracked
   std::deque<SinkLane> sinks;            // every sink, in the configuration's order, then the one that only counts
   // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
   alignas(64) std::atomic<uint64_t> rounds{0};

@@ -11,10 +11,18 @@
 #include <new>
 
 #include "mempool/page_cache.h"
+#include "mempool/page_frag.h"
 #include "mempool/page_frag_pool.h"
 
 namespace halfpage {
 namespace {
+
+constexpr char kArenaName[] = "PAGE_FRAG_ARENA_%d";
+
+// Pages that hold all objects of a pool.
+uint64_t PagesOf(const PageFragPool& pool) {
+  return (uint64_t{pool.mempool->size} + pool.layout.objects - 1) / pool.layout.objects;
+}
 
 class Locked {
  public:
@@ -49,10 +57,17 @@ uint32_t PageRing::Put(char* const* pages, uint32_t n) {
   return put;
 }
 
-PageArena* PageArena::ForSocket(int socket) {
+PageArena* PageArena::Find(int socket) {
   char name[RTE_MEMZONE_NAMESIZE];
-  std::snprintf(name, sizeof(name), "PAGE_FRAG_ARENA_%d", socket);
-  if (const rte_memzone* zone = rte_memzone_lookup(name)) return static_cast<PageArena*>(zone->addr);
+  std::snprintf(name, sizeof(name), kArenaName, socket);
+  const rte_memzone* zone = rte_memzone_lookup(name);
+  return zone == nullptr ? nullptr : static_cast<PageArena*>(zone->addr);
+}
+
+PageArena* PageArena::ForSocket(int socket) {
+  if (PageArena* found = Find(socket)) return found;
+  char name[RTE_MEMZONE_NAMESIZE];
+  std::snprintf(name, sizeof(name), kArenaName, socket);
   const rte_memzone* zone = rte_memzone_reserve_aligned(name, sizeof(PageArena), socket, 0, kCacheLine);
   if (zone == nullptr) {
     // Two control threads that create their first pools at once: the loser finds the winner's.
@@ -83,19 +98,27 @@ void PageArena::Unlink(Chunk** list, Chunk* chunk) {
   if (*list == chunk) *list = chunk->next;
 }
 
+// Chunks that the pools could fill besides those there are, once all their objects are out.
+uint64_t PageArena::MissingChunksLocked() const {
+  uint64_t missing = 0;
+  for (uint32_t c = 0; c < kPageClasses; ++c) {
+    if (fillable_[c] <= pages_[c]) continue;
+    const uint64_t pages = LayOutChunk(kMinPageShift + c, false).pages;
+    missing += (fillable_[c] - pages_[c] + pages - 1) / pages;
+  }
+  return missing;
+}
+
 bool PageArena::GrowLocked() {
   uint32_t slot = 0;
   while (slot < extents_in_use_ && extents_[slot].zone != nullptr) ++slot;
   if (slot == kMaxExtents) return false;
-  // Each extent is half of what there is already, so that small users stay small and large ones need few memzones.
-  uint32_t chunks = std::clamp<uint32_t>(static_cast<uint32_t>(chunks_ / 2), 1, kMaxExtentChunks);
+  uint32_t chunks = NextExtentChunks(chunks_, MissingChunksLocked());
   const rte_memzone* zone = nullptr;
   for (; chunks >= 1; chunks /= 2) {
     char name[RTE_MEMZONE_NAMESIZE];
     std::snprintf(name, sizeof(name), "PAGE_FRAG_%d_%u", socket_, zone_number_);
-    // A page less than whole chunks: EAL puts its own header before an aligned block, and a full 2 MiB would therefore
-    // take two hugepages.
-    zone = rte_memzone_reserve_aligned(name, chunks * kChunkBytes - (1u << kMinPageShift), socket_, 0, kChunkBytes);
+    zone = rte_memzone_reserve_aligned(name, chunks * kChunkBytes - kExtentShortfall, socket_, 0, kChunkBytes);
     if (zone != nullptr) break;
   }
   if (zone == nullptr) return false;
@@ -108,10 +131,11 @@ bool PageArena::GrowLocked() {
     chunk->arena = this;
     chunk->iova_offset = rte_mem_virt2iova(chunk) - reinterpret_cast<uintptr_t>(chunk);
     chunk->extent = slot;
-    chunk->small_pages = (kChunkBytes >> kMinPageShift) - (i + 1 == chunks ? 1 : 0);
+    chunk->last = i + 1 == chunks ? 1 : 0;
     Link(&free_chunks_, chunk);
   }
   chunks_ += chunks;
+  peak_chunks_ = std::max(peak_chunks_, chunks_);
   free_chunk_count_ += chunks;
   return true;
 }
@@ -119,15 +143,16 @@ bool PageArena::GrowLocked() {
 void PageArena::CutLocked(Chunk* chunk, uint32_t page_class) {
   const uint32_t shift = kMinPageShift + page_class;
   chunk->page_shift = shift;
-  const uint32_t slots = kChunkBytes >> shift;
-  const size_t header = sizeof(Chunk) + slots * sizeof(PageMeta);
-  chunk->first_page = static_cast<uint32_t>((header + (size_t{1} << shift) - 1) >> shift);
-  const uint32_t end = chunk->small_pages >> page_class;
-  chunk->pages = end - chunk->first_page;
+  const ChunkLayout layout = LayOutChunk(shift, chunk->last != 0);
+  chunk->first_page = layout.first_page;
+  chunk->pages = layout.pages;
   chunk->home = chunk->pages;
-  std::memset(static_cast<void*>(chunk->metas()), 0, slots * sizeof(PageMeta));
+  std::memset(static_cast<void*>(chunk->metas()), 0, (kChunkBytes >> shift) * sizeof(PageMeta));
   std::memset(chunk->home_bits, 0, sizeof(chunk->home_bits));
-  for (uint32_t p = chunk->first_page; p < end; ++p) chunk->home_bits[p / 64] |= uint64_t{1} << (p % 64);
+  for (uint32_t i = 0; i < chunk->pages; ++i) {
+    const uint32_t p = chunk->first_page + i;
+    chunk->home_bits[p / 64] |= uint64_t{1} << (p % 64);
+  }
   pages_[page_class] += chunk->pages;
   home_[page_class] += chunk->pages;
   Link(&with_home_[page_class], chunk);
@@ -240,12 +265,20 @@ PageCache* PageArena::CacheFor(uint32_t lane, uint32_t page_class) {
 }
 
 void PageArena::AddPool(PageFragPool* pool) {
+  {
+    Locked locked(&lock_);
+    fillable_[pool->page_class] += PagesOf(*pool);
+  }
   Locked locked(&pools_lock_);
   pool->next_pool = pools_;
   pools_ = pool;
 }
 
 void PageArena::RemovePool(PageFragPool* pool) {
+  {
+    Locked locked(&lock_);
+    fillable_[pool->page_class] -= PagesOf(*pool);
+  }
   Locked locked(&pools_lock_);
   PageFragPool** link = &pools_;
   while (*link != nullptr && *link != pool) link = &(*link)->next_pool;
@@ -268,6 +301,31 @@ void PageArena::FlushCaches(uint32_t lane) {
   }
 }
 
+void PageArena::ForEachPageAway(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument) {
+  Locked locked(&lock_);
+  for (uint32_t slot = 0; slot < extents_in_use_; ++slot) {
+    if (extents_[slot].zone == nullptr) continue;
+    for (uint32_t i = 0; i < extents_[slot].chunks; ++i) {
+      auto* chunk = reinterpret_cast<Chunk*>(static_cast<char*>(extents_[slot].zone->addr) + i * kChunkBytes);
+      if (chunk->page_shift != kMinPageShift + page_class) continue;
+      for (uint32_t p = chunk->first_page; p < chunk->first_page + chunk->pages; ++p) {
+        if ((chunk->home_bits[p / 64] >> (p % 64) & 1) != 0) continue;
+        visit(reinterpret_cast<char*>(chunk) + (size_t{p} << chunk->page_shift), argument);
+      }
+    }
+  }
+}
+
+bool PageArena::Holds(const void* address) {
+  Locked locked(&lock_);
+  for (uint32_t slot = 0; slot < extents_in_use_; ++slot) {
+    if (extents_[slot].zone == nullptr) continue;
+    const auto* begin = static_cast<const char*>(extents_[slot].zone->addr);
+    if (address >= begin && address < begin + extents_[slot].zone->len) return true;
+  }
+  return false;
+}
+
 void PageArena::FlushRings() {
   for (uint32_t c = 0; c < kPageClasses; ++c) {
     char* pages[64];
@@ -284,6 +342,7 @@ ArenaStats PageArena::Stats() {
     }
   }
   stats.chunks = chunks_;
+  stats.peak_chunks = peak_chunks_;
   stats.free_chunks = free_chunk_count_;
   for (uint32_t c = 0; c < kPageClasses; ++c) {
     stats.pages[c] = pages_[c];
@@ -291,6 +350,11 @@ ArenaStats PageArena::Stats() {
     stats.ring[c] = rings_[c].size();
   }
   return stats;
+}
+
+uint64_t PageFragPeakBytes(int socket) {
+  PageArena* arena = PageArena::Find(socket);
+  return arena == nullptr ? 0 : arena->Stats().peak_chunks * kChunkBytes;
 }
 
 }  // namespace halfpage

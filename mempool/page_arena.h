@@ -17,9 +17,6 @@ struct rte_memzone;
 
 namespace halfpage {
 
-inline constexpr uint32_t kChunkShift = 21;
-inline constexpr uintptr_t kChunkBytes = uintptr_t{1} << kChunkShift;
-
 // Bit 63 of PageMeta::free_bits: the page is on some list of partial pages.
 inline constexpr uint64_t kListed = uint64_t{1} << 63;
 
@@ -30,9 +27,9 @@ struct PageMeta {
   uint32_t tag;                     // pool whose objects' headers the page holds, 0 for none; written by the carver
   uint16_t owner;                   // lane that carved it last; written by the carver
   uint16_t unused;
-  uint64_t unused2;
+  std::atomic<uint64_t> out_bits;  // objects in somebody's hands; kept for pools with the debug setting only
 };
-static_assert(sizeof(PageMeta) == 32, "two metadata entries per cache line");
+static_assert(sizeof(PageMeta) == kPageMetaBytes, "two metadata entries per cache line");
 
 class PageArena;
 class PageCache;
@@ -51,7 +48,7 @@ struct alignas(kCacheLine) Chunk {
   uint32_t pages;         // usable pages
   uint32_t home;          // how many of them are home
   uint32_t extent;        // index of the extent it was carved from
-  uint32_t small_pages;   // 4 KiB pages that exist in it (an extent's last chunk is one short), header included
+  uint32_t last;          // 1 for its extent's last chunk, which is kExtentShortfall shorter
   Chunk* next;            // links of the class's list of chunks with pages at home, or of the list of free chunks
   Chunk* previous;
   uint64_t home_bits[8];  // which pages are home, by page number
@@ -64,11 +61,13 @@ struct alignas(kCacheLine) Chunk {
     return metas() + ((reinterpret_cast<uintptr_t>(address) & (kChunkBytes - 1)) >> page_shift);
   }
 };
+static_assert(sizeof(Chunk) == kChunkHeaderBytes, "LayOutChunk() leaves room for it");
 
 // Pages of one class by where they are, and the memory behind all classes.
 struct ArenaStats {
   uint64_t chunks = 0;                 // 2 MiB each, taken from EAL
-  uint64_t free_chunks = 0;            // of these, cut for no class
+  uint64_t peak_chunks = 0;            // the most there have been at once
+  uint64_t free_chunks = 0;            // cut for no class
   uint64_t pages[kPageClasses] = {};   // pages of each class that exist
   uint64_t home[kPageClasses] = {};    // of these, in the arena
   uint64_t ring[kPageClasses] = {};    // in the shared ring
@@ -104,6 +103,8 @@ class PageArena {
   // The arena of `socket` (SOCKET_ID_ANY has one of its own); made at first use. Null when EAL has no memory for it.
   // Control threads only.
   static PageArena* ForSocket(int socket);
+  // The same, or null where no pool has made it yet.
+  static PageArena* Find(int socket);
 
   // Takes up to `n` pages of class `page_class`, growing by new chunks when none are home; gives how many. Fewer than
   // `n` means that EAL has no more memory or the limit is reached. Any thread; takes a lock and may call EAL.
@@ -128,6 +129,13 @@ class PageArena {
 
   // Sends the pages in one lane's caches home. No thread may use that lane meanwhile.
   void FlushCaches(uint32_t lane);
+  // Calls `visit(page, argument)` for each page of a class that is not home. Only with all caches and rings flushed is
+  // that the pages which pools hold. Takes the arena's lock.
+  void ForEachPageAway(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument);
+
+  // Whether an address lies in the arena's memory. Any thread.
+  bool Holds(const void* address);
+
   // Sends the pages in the shared rings home. Any thread.
   void FlushRings();
 
@@ -141,7 +149,6 @@ class PageArena {
 
  private:
   static constexpr uint32_t kMaxExtents = 1024;
-  static constexpr uint32_t kMaxExtentChunks = 32;  // 64 MiB
 
   struct Extent {
     const rte_memzone* zone;
@@ -149,6 +156,7 @@ class PageArena {
   };
 
   bool GrowLocked();
+  uint64_t MissingChunksLocked() const;
   Chunk* ChunkForLocked(uint32_t page_class);
   void CutLocked(Chunk* chunk, uint32_t page_class);
   void Link(Chunk** list, Chunk* chunk);
@@ -159,10 +167,12 @@ class PageArena {
   uint32_t extents_in_use_ = 0;
   uint32_t zone_number_ = 0;
   uint64_t chunks_ = 0;
+  uint64_t peak_chunks_ = 0;
   std::atomic<uint32_t> next_tag_;
   uint64_t pages_[kPageClasses] = {};
   uint64_t home_[kPageClasses] = {};
-  Chunk* with_home_[kPageClasses] = {};  // chunks of a class with at least one page at home
+  uint64_t fillable_[kPageClasses] = {};  // pages that the pools of a class need once all their objects are out
+  Chunk* with_home_[kPageClasses] = {};   // chunks of a class with at least one page at home
   Chunk* free_chunks_ = nullptr;
   rte_spinlock_t shared_lane_lock_;
   rte_spinlock_t pools_lock_;

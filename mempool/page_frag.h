@@ -30,6 +30,7 @@ struct PageFragStats {
   uint64_t recycle_ring_full = 0;
   uint64_t recycle_released_ref = 0;
   uint64_t nobuf = 0;           // requests that found too few objects or pages
+  uint64_t misuses = 0;         // double and foreign frees that the debug setting refused
   uint64_t pages_inflight = 0;  // pages the pool holds: carved, out, or waiting for their last object
   uint64_t objects_out = 0;     // objects in hands above the handler (mempool caches included)
   uint32_t page_size = 0;       // bytes
@@ -40,6 +41,14 @@ struct PageFragStats {
 // Reads a pool's statistics while it is in use; nothing for a pool of another handler, of another process, or one that
 // page_frag serves as a plain ring. Any thread.
 absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* pool);
+
+// The most bytes that the arena of `socket` (-1: that of pools for any socket) has had at once; 0 where there is none.
+uint64_t PageFragPeakBytes(int socket);
+
+// Calls `visit(object, argument)` for each object that is out. The pool must have been flushed (FlushPageFragPool) and
+// nobody may use a page_frag pool of its socket meanwhile; pages in caches and rings are sent home first. Nothing for
+// pools of other handlers, and of an ExactFrag, whose buffers are only counted.
+void ForEachPageFragObjectOut(rte_mempool* pool, void (*visit)(void* object, void* argument), void* argument);
 
 // Takes back what lanes hold of this pool and sends whole pages home, so that `pages_inflight` counts pages with
 // objects really out. No thread may use the pool meanwhile. No effect on pools of other handlers.

@@ -6,6 +6,18 @@
 #include "absl/strings/string_view.h"
 
 namespace halfpage {
+namespace {
+
+bool ReadSwitch(const char* name, bool* setting) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return true;
+  const absl::string_view text = value;
+  if (text != "0" && text != "1") return false;
+  *setting = text == "1";
+  return true;
+}
+
+}  // namespace
 
 const char* ReadPageFragEnvironment(PageFragSettings* settings) {
   if (const char* value = std::getenv("PAGE_FRAG_PAGE_SIZE")) {
@@ -25,11 +37,8 @@ const char* ReadPageFragEnvironment(PageFragSettings* settings) {
       return "PAGE_FRAG_RECYCLE is none of lifo, ring, off";
     }
   }
-  if (const char* value = std::getenv("PAGE_FRAG_COLOUR")) {
-    const absl::string_view colour = value;
-    if (colour != "0" && colour != "1") return "PAGE_FRAG_COLOUR is neither 0 nor 1";
-    settings->colour = colour == "1";
-  }
+  if (!ReadSwitch("PAGE_FRAG_COLOUR", &settings->colour)) return "PAGE_FRAG_COLOUR is neither 0 nor 1";
+  if (!ReadSwitch("PAGE_FRAG_DEBUG", &settings->debug)) return "PAGE_FRAG_DEBUG is neither 0 nor 1";
   return nullptr;
 }
 

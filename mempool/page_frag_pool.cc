@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace halfpage {
@@ -156,6 +157,7 @@ void PageFragPool::WriteHeaders(char* first_object, PageMeta* meta) {
   const uintptr_t iova_offset = Chunk::Of(first_object)->iova_offset;
   char* object = first_object;
   for (uint32_t i = 0; i < layout.objects; ++i, object += layout.stride) {
+    std::memset(object - header_size, 0, header_size);
     auto* header = reinterpret_cast<rte_mempool_objhdr*>(object - sizeof(rte_mempool_objhdr));
     header->mp = mempool;
     header->iova = reinterpret_cast<uintptr_t>(object) + iova_offset;

@@ -98,8 +98,10 @@ class PageFragPool {
   uint32_t page_class;
   uint32_t tag;
   RecycleMode recycle;
+  bool debug;
   bool exact;
-  uint32_t largest_exact;  // bytes of the largest buffer of an exact pool, mbuf included
+  std::atomic<uint64_t> misuses;  // frees refused by the debug setting
+  uint32_t largest_exact;         // bytes of the largest buffer of an exact pool, mbuf included
   int64_t credit_batch;
   PageArena* arena;
   rte_mempool* mempool;
@@ -112,7 +114,10 @@ class PageFragPool {
   // Hands out `n` objects or none at all. Gives 0 or -ENOBUFS; `objects` is not written in the latter case (the mempool
   // cache above passes its own array and goes on using it).
   int Take(Lane& lane, void** objects, uint32_t n) {
-    if (unlikely(exact)) return TakeExact(lane, objects, n);
+    if (unlikely(exact || debug)) return TakeSpecial(lane, objects, n);
+    return TakeObjects(lane, objects, n);
+  }
+  int TakeObjects(Lane& lane, void** objects, uint32_t n) {
     if (unlikely(lane.credit.load(std::memory_order_relaxed) < static_cast<int64_t>(n)) && !Borrow(lane, n)) {
       return NoBuffer(lane);
     }
@@ -142,7 +147,10 @@ class PageFragPool {
 
   // Takes back `n` objects of this pool, in any order and from any page.
   void Give(Lane& lane, void* const* objects, uint32_t n) {
-    if (exact) return GiveExact(lane, objects, n);
+    if (unlikely(exact || debug)) return GiveSpecial(lane, objects, n);
+    GiveObjects(lane, objects, n);
+  }
+  void GiveObjects(Lane& lane, void* const* objects, uint32_t n) {
     const uintptr_t offset_mask = layout.page_size() - 1;
     for (uint32_t i = 0; i < n;) {
       char* const object = static_cast<char*>(objects[i]);
@@ -272,6 +280,11 @@ class PageFragPool {
   void Publish(Lane& lane, char* page, uint64_t mask);
   void WriteHeaders(char* first_object, PageMeta* meta);
   uint64_t BitOf(const char* object) const;
+
+  // Pools with the debug setting, in page_frag_debug.cc; they hand on to the others.
+  int TakeSpecial(Lane& lane, void** objects, uint32_t n);
+  void GiveSpecial(Lane& lane, void* const* objects, uint32_t n);
+  bool IsMisuse(void* object);
 
   // Exact pools, in exact_frag.cc.
   int TakeExact(Lane& lane, void** objects, uint32_t n);

@@ -112,6 +112,7 @@ int Alloc(rte_mempool* mempool) noexcept {
   pool->tag = arena->NewTag();
   pool->recycle = settings.recycle;
   pool->exact = settings.exact;
+  pool->debug = settings.debug && !settings.exact;
   // A buffer's length is 16 bits.
   pool->largest_exact =
       std::min<uint32_t>(layout->page_size(), sizeof(rte_mbuf) + UINT16_MAX / kCacheLine * kCacheLine);
@@ -130,6 +131,11 @@ int Alloc(rte_mempool* mempool) noexcept {
 }
 
 void FreePool(PageFragPool* pool) {
+  // What the mempool's own per-lcore caches hold is nobody's: most applications free a pool without emptying them.
+  for (unsigned lcore = 0; lcore < RTE_MAX_LCORE; ++lcore) {
+    rte_mempool_cache* cache = rte_mempool_default_cache(pool->mempool, lcore);
+    if (cache != nullptr) rte_mempool_cache_flush(cache, pool->mempool);
+  }
   pool->arena->RemovePool(pool);
   pool->Flush();
   const uint32_t out = pool->mempool->size - pool->Available();
@@ -235,6 +241,7 @@ absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* mempool) {
     stats.recycle_released_ref += lane->counters.recycle_released_ref.Read();
     stats.nobuf += lane->nobuf.Read();
   }
+  stats.misuses = pool->misuses.load(std::memory_order_relaxed);
   stats.alloc_fast = opened;
   stats.recycle_cached = closed > others ? closed - others : 0;
   stats.pages_inflight = opened > closed ? opened - closed : 0;

@@ -16,6 +16,9 @@ enum class RecycleMode : uint8_t {
 struct PageFragSettings {
   uint32_t page_size = 0;  // bytes, a power of two from 4 KiB to 128 KiB; 0: chosen from the object's size
   RecycleMode recycle = RecycleMode::kLifo;
+  // Every buffer's state is written down, so that a free of one that is not out (double) or that is not the pool's
+  // (foreign) is refused and told at once. Costs an atomic a buffer.
+  bool debug = false;
   bool exact = false;  // buffers of any size (ExactFrag); the pool's room is only what plain allocations get
   bool colour = true;  // shift objects by the page's number, so that pages do not collide in one cache set
 };

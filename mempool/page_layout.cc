@@ -51,4 +51,19 @@ absl::optional<PageLayout> LayOutPage(uint32_t object_size, uint32_t page_size, 
   return layout;
 }
 
+ChunkLayout LayOutChunk(uint32_t page_shift, bool last_of_extent) {
+  const uint64_t page = uint64_t{1} << page_shift;
+  const uint64_t header = kChunkHeaderBytes + (kChunkBytes >> page_shift) * kPageMetaBytes;
+  ChunkLayout layout;
+  layout.first_page = static_cast<uint32_t>((header + page - 1) >> page_shift);
+  const uint64_t bytes = kChunkBytes - (last_of_extent ? kExtentShortfall : 0);
+  layout.pages = static_cast<uint32_t>(bytes >> page_shift) - layout.first_page;
+  return layout;
+}
+
+uint32_t NextExtentChunks(uint64_t chunks, uint64_t missing) {
+  const uint64_t wanted = missing > 0 ? std::min(chunks / 2, missing) : chunks / 16;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, kMaxExtentChunks));
+}
+
 }  // namespace halfpage

@@ -1,4 +1,5 @@
-// How objects lie on a page: arithmetic only, no DPDK, no memory.
+// How objects lie on a page, pages in a chunk, and by how many chunks an arena grows: arithmetic only, no DPDK, no
+// memory. The arena works by it and the footprint is planned by it, so that the two agree.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,16 @@ inline constexpr uint32_t kMaxPageShift = 17;  // 128 KiB: the largest room a mb
 inline constexpr uint32_t kPageClasses = kMaxPageShift - kMinPageShift + 1;
 // A page's free objects are the bits of one 64-bit word, whose highest bit says that the page is on a list.
 inline constexpr uint32_t kMaxObjectsPerPage = 63;
+
+// Memory is taken from EAL in extents of whole chunks, each aligned to its size.
+inline constexpr uint32_t kChunkShift = 21;
+inline constexpr uintptr_t kChunkBytes = uintptr_t{1} << kChunkShift;
+inline constexpr uint32_t kMaxExtentChunks = 32;    // 64 MiB
+inline constexpr uint32_t kChunkHeaderBytes = 128;  // struct Chunk
+inline constexpr uint32_t kPageMetaBytes = 32;      // struct PageMeta, one for every page of a chunk
+// An extent is so much less than whole chunks: EAL puts its own header before an aligned block, and a full 2 MiB would
+// therefore take two hugepages.
+inline constexpr uint32_t kExtentShortfall = 1u << kMinPageShift;
 
 // Object i of page p starts (with its mempool header) at p + colour(p) * 64 + i * stride.
 struct PageLayout {
@@ -40,5 +51,19 @@ struct PageLayout {
 // not all fall into the same cache sets. Nothing: the page size is no power of two in 4 KiB to 128 KiB, or too small
 // for one object.
 absl::optional<PageLayout> LayOutPage(uint32_t object_size, uint32_t page_size, bool colour);
+
+// Which pages of a chunk can be used: the first ones hold its header and metadata.
+struct ChunkLayout {
+  uint32_t first_page = 0;
+  uint32_t pages = 0;
+};
+
+// Cuts a chunk into pages of 2^page_shift bytes. The last chunk of an extent ends kExtentShortfall early.
+ChunkLayout LayOutChunk(uint32_t page_shift, bool last_of_extent);
+
+// How many chunks an arena of `chunks` takes next, 1 to kMaxExtentChunks, when its pools could still fill `missing` of
+// them: half of what there is, so that small users stay small and large ones need few extents, but no more than the
+// pools can fill. Beyond that (pages in caches of other lcores) it grows by a sixteenth.
+uint32_t NextExtentChunks(uint64_t chunks, uint64_t missing);
 
 }  // namespace halfpage

@@ -1,7 +1,10 @@
 // Hot path: a burst is received at once, looked over once, judged at once, and leaves by verdict.
 #include "xdp_emul/receive_queue.h"
 
+#include <rte_cycles.h>
 #include <rte_ethdev.h>
+
+#include "mempool/buffer_stamp.h"
 
 namespace halfpage {
 namespace {
@@ -12,6 +15,14 @@ constexpr int kPass = static_cast<int>(XdpAction::kPass);
 constexpr int kTx = static_cast<int>(XdpAction::kTx);
 constexpr int kRedirect = static_cast<int>(XdpAction::kRedirect);
 
+void Stamp(const ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, uint32_t stage) {
+  if (__builtin_expect(queue.owners != nullptr, 0)) StampBurst(frames, n, stage, rte_rdtsc());
+}
+
+uint32_t RingStage(const ReceiveQueue& queue, DeviceIndex device) {
+  return __builtin_expect(queue.owners != nullptr, 0) ? queue.owners->ring[device] : 0;
+}
+
 void CountErrors(Counter* errors, const SendResult& result) {
   if (__builtin_expect((result.ring_full | result.mtu) != 0, 0)) {
     errors[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
@@ -20,6 +31,7 @@ void CountErrors(Counter* errors, const SendResult& result) {
 }
 
 void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  Stamp(queue, frames, n, RingStage(queue, queue.device));
   const SendResult result = Send(queue.transmit[queue.device], queue.queue, frames, n, queue.bulk, facts);
   queue.counters.tx_sent.Add(result.sent);
   CountErrors(queue.counters.tx_errors, result);
@@ -27,6 +39,7 @@ void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const Burs
 
 void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
   Transmit& to = queue.transmit[target];
+  Stamp(queue, frames, n, RingStage(queue, target));
   const SendResult result = Send(to, queue.queue % to.queues, frames, n, queue.bulk, facts);
   queue.counters.redirect_sent.Add(result.sent);
   CountErrors(queue.counters.redirect_errors, result);
@@ -72,6 +85,7 @@ void ActAlike(ReceiveQueue& queue, int action, rte_mbuf** frames, DeviceIndex* t
   queue.counters.verdicts[action].Add(n);
   switch (action) {
     case kPass:
+      Stamp(queue, frames, n, queue.owners != nullptr ? queue.owners->sink : 0);
       Consume(*queue.sink, frames, n, facts);
       break;
     case kTx:
@@ -119,6 +133,7 @@ uint16_t Poll(ReceiveQueue& queue) {
   queue.counters.packets.Add(n);
   queue.counters.bytes.Add(facts.bytes);
   const uint16_t received = n;
+  Stamp(queue, frames, n, queue.owners != nullptr ? queue.owners->poll : 0);
   if (queue.program == nullptr) {
     ActAlike(queue, kPass, frames, nullptr, n, facts);
     return received;

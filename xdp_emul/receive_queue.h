@@ -28,6 +28,13 @@ struct alignas(64) ReceiveCounters {
   Counter frags_unsupported;
 };
 
+// Numbers to stamp on frames when they change hands, while owners are tracked (mempool/buffer_stamp.h).
+struct OwnerStages {
+  uint32_t poll = 0;               // the worker that received the frame
+  uint32_t sink = 0;               // the queue's sink
+  const uint32_t* ring = nullptr;  // the ring behind each device, by DeviceIndex
+};
+
 // A queue as its worker sees it; everything but the counters is fixed while workers run.
 struct ReceiveQueue {
   uint16_t port = 0;
@@ -39,6 +46,7 @@ struct ReceiveQueue {
   Counter* hits = nullptr;           // the program's counters for this queue
   Transmit* transmit = nullptr;      // the worker's ways into all devices, by DeviceIndex
   SinkLane* sink = nullptr;
+  const OwnerStages* owners = nullptr;  // null: not tracked
   ReceiveCounters counters;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mempool/pktmbuf_pool.h"
+#include "tests/support/race_annotations.h"
 
 namespace halfpage {
 
@@ -23,15 +24,27 @@ inline PktmbufPoolConfig Small(const std::string& ops, uint32_t size, uint32_t c
   return config;
 }
 
-// Runs `work` on the one worker lcore and waits for it.
-inline void OnWorker(const std::function<void()>& work) {
+// Runs `there` on the one worker lcore and `here` on the calling one, and waits for both. Starting a worker and waiting
+// for it is done by code that ThreadSanitizer does not see, so it is told.
+inline void OnBothLcores(const std::function<void()>& here, const std::function<void()>& there) {
   const auto call = [](void* argument) {
+    TellAcquire(argument);
     (*static_cast<const std::function<void()>*>(argument))();
+    TellRelease(argument);
     return 0;
   };
+  void* argument = const_cast<std::function<void()>*>(&there);
   const unsigned worker = rte_get_next_lcore(-1, 1, 0);
-  ASSERT_EQ(rte_eal_remote_launch(call, const_cast<std::function<void()>*>(&work), worker), 0);
+  TellRelease(argument);
+  ASSERT_EQ(rte_eal_remote_launch(call, argument, worker), 0);
+  here();
   rte_eal_wait_lcore(worker);
+  TellAcquire(argument);
+}
+
+// Runs `work` on the one worker lcore and waits for it.
+inline void OnWorker(const std::function<void()>& work) {
+  OnBothLcores([] {}, work);
 }
 
 // Takes objects one by one until there is none; gives them.

@@ -63,7 +63,7 @@ def environment(sanitize):
                           'detect_stack_use_after_return=1')
         values.setdefault('UBSAN_OPTIONS', 'exitcode=86:halt_on_error=1:print_stacktrace=1')
     elif sanitize == 'thread':
-        values.setdefault('TSAN_OPTIONS', 'exitcode=86:second_deadlock_stack=1')
+        values.setdefault('TSAN_OPTIONS', f"exitcode=86:second_deadlock_stack=1:suppressions={ROOT / 'tests/support/races.supp'}")
     return values
 
 

@@ -151,7 +151,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.measure.stats_period, 0.25);
   EXPECT_EQ(config.measure.budget, 32u);
   EXPECT_EQ(config.measure.bulk, 8u);
-  EXPECT_EQ(config.measure.drain_timeout, 60.0);
+  EXPECT_EQ(config.measure.drain_timeout, 3.5);
   EXPECT_EQ(config.measure.seed, UINT64_MAX);
   EXPECT_EQ(config.report.json, "-");
 }

@@ -1,6 +1,7 @@
 #include "mempool/footprint.h"
 
 #include <cstdint>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -24,14 +25,46 @@ TEST(Footprint, ObjectIsHeaderMbufAndRoomInWholeLines) {
   EXPECT_EQ(PktmbufObjectBytes(65535), 65728u);
 }
 
-TEST(Footprint, PageFragPoolIsPagesASparePerWorkerAndMetadata) {
+TEST(Footprint, PageFragPoolIsItsPagesAndOneMoreForEachFurtherWorker) {
   const PoolFootprint one = ComputePoolFootprint(Pool("page_frag", 16384, 2176), {.workers = 1});
   EXPECT_EQ(one.objects_per_page, 13u);
-  EXPECT_EQ(one.pages, 1261u + 1u);
-  EXPECT_EQ(one.buffer_bytes, 1262u * 32768u);
-  EXPECT_EQ(one.other_bytes, 1262u * 512u);
+  EXPECT_EQ(one.pages, 1261u);
+  EXPECT_EQ(one.buffer_bytes, 1261u * 32768u);
   EXPECT_EQ(one.cache_bytes, 0u);
-  EXPECT_EQ(ComputePoolFootprint(Pool("page_frag", 16384, 2176), {.workers = 4}).pages, 1265u);
+  EXPECT_EQ(one.other_bytes, kMempoolBytes + kCarvedPoolBytes + 2 * kLaneBytes);
+  EXPECT_EQ(ComputePoolFootprint(Pool("page_frag", 16384, 2176), {.workers = 4}).pages, 1264u);
+}
+
+// By hand: a chunk has 63 usable pages of 32 KiB, the last one of an extent 62. Extents: 1 1 1 1 2 3 4 6, then the 2
+// that hold the last 72 pages.
+TEST(Footprint, ArenaGrowsByHalvesAndNoFurtherThanItsPoolsReach) {
+  const MemoryFootprint memory = ComputeFootprint({Pool("page_frag", 16384, 2176)}, {});
+  ASSERT_EQ(memory.arenas.size(), 1u);
+  EXPECT_EQ(memory.arenas[0].chunks, 21u);
+  EXPECT_EQ(memory.arenas[0].chunk_bytes, 21 * (2u << 20) - 9 * 4096u);
+  EXPECT_EQ(memory.arenas[0].page_bytes, 1261 * 32768u);
+  EXPECT_EQ(memory.arenas[0].header_bytes, 21 * 32768u);
+  EXPECT_EQ(memory.total, memory.arenas[0].chunk_bytes + memory.arenas[0].other_bytes + memory.pools[0].other_bytes);
+}
+
+// 63 chunks' worth of pages must not take 94 chunks.
+TEST(Footprint, ArenaTakesAtMostTwoChunksMoreThanItsPagesFill) {
+  for (uint32_t size = 1000; size < 400'000; size += size / 7) {
+    const MemoryFootprint memory = ComputeFootprint({Pool("page_frag", size, 2176)}, {});
+    const uint64_t least = (memory.pools[0].pages + 62) / 63;
+    EXPECT_LE(memory.arenas[0].chunks, least + 1 + least / 50) << size;
+  }
+}
+
+TEST(Footprint, PoolsOfOneSocketShareAnArenaAndItsLastChunk) {
+  const PktmbufPoolConfig small = Pool("page_frag", 100, 2176);  // 8 pages of 32 KiB
+  PktmbufPoolConfig other = small;
+  EXPECT_EQ(ComputeFootprint({small, other}, {}).arenas.size(), 1u);
+  EXPECT_EQ(ComputeFootprint({small, other}, {}).arenas[0].chunks, 1u);
+  other.socket = 0;
+  EXPECT_EQ(ComputeFootprint({small, other}, {}).arenas.size(), 2u);
+  other.ops = "ring_mp_mc";
+  EXPECT_EQ(ComputeFootprint({small, other}, {}).arenas.size(), 1u);
 }
 
 TEST(Footprint, CacheCostsEveryLcoreHoweverSmall) {
@@ -41,17 +74,24 @@ TEST(Footprint, CacheCostsEveryLcoreHoweverSmall) {
   }
 }
 
+// Measured on DPDK 22.11: 4096 bytes a default buffer, 2048 where two fit, three pages for a jumbo one; of a page that
+// is used in part, no more than that part.
 TEST(Footprint, StockObjectNeverCrossesASmallPage) {
-  // Measured on DPDK 22.11: 4096 bytes a default buffer, 2048 where two fit, three pages for a jumbo one.
-  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", 1000, 2176), {}).total(), 1000u * 4096u);
-  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", 1000, 1664), {}).total(), 500u * 4096u);
-  EXPECT_EQ(ComputePoolFootprint(Pool("stack", 1000, 9600), {}).total(), 1000u * 3u * 4096u);
+  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", 1001, 2176), {}).buffer_bytes, 1000u * 4096u + 2368u);
+  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", 1000, 1664), {}).buffer_bytes, 499u * 4096u + 2 * 1856u);
+  EXPECT_EQ(ComputePoolFootprint(Pool("stack", 1000, 9600), {}).buffer_bytes, 1000u * 3u * 4096u);
+}
+
+TEST(Footprint, StockObjectsAreAnOddNumberOfLinesApart) {
+  // 64 + 128 + 192 bytes are six lines; DPDK makes seven of them, against collisions of memory channels.
+  EXPECT_EQ(ComputeStockFootprint(Pool("page_frag", 1, 192), {}).object_bytes, 448u);
+  EXPECT_EQ(ComputeStockFootprint(Pool("page_frag", 1, 2176), {}).object_bytes, 2368u);
 }
 
 TEST(Footprint, StockObjectsLieBackToBackInHugepages) {
   const PoolFootprint footprint = ComputePoolFootprint(Pool("ring_mp_mc", 1000, 2176), {.hugepages = true});
-  EXPECT_EQ(footprint.total(), 1000u * 2368u);
-  EXPECT_EQ(footprint.page_bytes, 0u);
+  EXPECT_EQ(footprint.objects_per_page, 885u);
+  EXPECT_EQ(footprint.buffer_bytes, (2u << 20) + 115 * 2368u);
 }
 
 TEST(Footprint, PageFragTakesHalfOfStockWithoutHugepages) {
@@ -70,14 +110,14 @@ TEST(Footprint, LargestSizeFitsAndOneMoreDoesNot) {
   for (const char* ops : {"page_frag", "ring_mp_mc"}) {
     for (const uint16_t room : {192, 2176, 9216, 65535}) {
       for (const bool hugepages : {false, true}) {
-        for (const uint64_t available : {uint64_t{2} << 20, (uint64_t{100} << 20) + 12345, uint64_t{1} << 36}) {
+        for (const uint64_t available : {uint64_t{7} << 20, (uint64_t{100} << 20) + 12345, uint64_t{1} << 33}) {
           const FootprintTerms terms = {.hugepages = hugepages, .workers = 2};
-          PktmbufPoolConfig pool = Pool(ops, 1, room, 256);
-          pool.size = LargestPoolSize(pool, terms, available);
-          ASSERT_GT(pool.size, 0u);
-          EXPECT_LE(ComputePoolFootprint(pool, terms).total(), available) << ops << " " << room;
-          ++pool.size;
-          EXPECT_GT(ComputePoolFootprint(pool, terms).total(), available) << ops << " " << room;
+          std::vector<PktmbufPoolConfig> pools = {Pool("page_frag", 500, 2176), Pool(ops, 1, room, 256)};
+          pools[1].size = LargestPoolSize(pools, 1, terms, available);
+          ASSERT_GT(pools[1].size, 0u) << ops << " " << room << " " << available;
+          EXPECT_LE(ComputeFootprint(pools, terms).total, available) << ops << " " << room;
+          ++pools[1].size;
+          EXPECT_GT(ComputeFootprint(pools, terms).total, available) << ops << " " << room;
         }
       }
     }
@@ -85,13 +125,67 @@ TEST(Footprint, LargestSizeFitsAndOneMoreDoesNot) {
 }
 
 TEST(Footprint, NothingFitsWhereNotEvenTheCachesDo) {
-  EXPECT_EQ(LargestPoolSize(Pool("page_frag", 1, 2176, 1), {}, 1000), 0u);
-  EXPECT_EQ(LargestPoolSize(Pool("ring_mp_mc", 1, 2176), {}, 0), 0u);
+  EXPECT_EQ(LargestPoolSize({Pool("page_frag", 1, 2176, 1)}, 0, {}, 1000), 0u);
+  EXPECT_EQ(LargestPoolSize({Pool("ring_mp_mc", 1, 2176)}, 0, {}, 0), 0u);
 }
 
 TEST(Footprint, LargestSizesDoNotOverflow) {
-  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", UINT32_MAX, 65535), {}).total(), uint64_t{UINT32_MAX} * 17 * 4096);
+  EXPECT_EQ(ComputePoolFootprint(Pool("ring_mp_mc", UINT32_MAX, 65535), {}).buffer_bytes,
+            uint64_t{UINT32_MAX} * 17 * 4096);
   EXPECT_GT(ComputePoolFootprint(Pool("page_frag", UINT32_MAX, 65535), {}).total(), uint64_t{UINT32_MAX} * 131072);
+}
+
+// Where packing changes.
+PackingCliff CliffOf(const char* ops, uint16_t room, uint32_t page, bool hugepages = false) {
+  PktmbufPoolConfig pool = Pool(ops, 1000, room);
+  pool.page_frag.page_size = page;
+  return FindPackingCliff(pool, {.hugepages = hugepages});
+}
+
+TEST(PackingCliff, Room1920OnSmallPagesIs64BytesFromTwoToAPage) {
+  const PackingCliff cliff = CliffOf("page_frag", 1920, 4096);
+  EXPECT_EQ(cliff.objects_per_page, 1u);
+  EXPECT_EQ(cliff.next_room, 1856u);
+  EXPECT_EQ(cliff.next_objects, 2u);
+  EXPECT_EQ(cliff.largest_room, 4096u - 192u);
+}
+
+TEST(PackingCliff, Room1856IsTheLargestThatGoesTwiceIntoASmallPage) {
+  const PackingCliff cliff = CliffOf("page_frag", 1700, 4096);
+  EXPECT_EQ(cliff.objects_per_page, 2u);
+  EXPECT_EQ(cliff.largest_room, 1856u);
+  EXPECT_EQ(cliff.next_room, 0u) << "three would need rooms of less than 1160";
+}
+
+TEST(PackingCliff, StockWithoutHugepagesHasACliffToo) {
+  // Two objects of 31 lines fit into 64 lines; 32 lines become 33.
+  const PackingCliff cliff = CliffOf("ring_mp_mc", 1920, 0);
+  EXPECT_EQ(cliff.objects_per_page, 1u);
+  EXPECT_EQ(cliff.next_room, 31 * 64u - 192u);
+  EXPECT_EQ(cliff.next_objects, 2u);
+}
+
+TEST(PackingCliff, StockInHugepagesHasNone) {
+  EXPECT_EQ(CliffOf("ring_mp_mc", 1920, 0, true).page_bytes, 0u);
+}
+
+TEST(PackingCliff, NeighboursOfEveryCliffPackAsItSays) {
+  for (uint32_t room = 188; room <= 20'000; room += 37) {
+    for (const uint32_t page : {0u, 4096u, 65536u}) {
+      const PackingCliff cliff = CliffOf("page_frag", static_cast<uint16_t>(room), page);
+      if (cliff.page_bytes == 0) continue;
+      const auto objects = [&](uint32_t data_room) {
+        PktmbufPoolConfig pool = Pool("page_frag", 1, static_cast<uint16_t>(data_room));
+        pool.page_frag.page_size = cliff.page_bytes;
+        return ComputePoolFootprint(pool, {}).objects_per_page;
+      };
+      ASSERT_EQ(objects(cliff.largest_room), cliff.objects_per_page);
+      ASSERT_LT(objects(cliff.largest_room + 1), cliff.objects_per_page);
+      if (cliff.next_room == 0) continue;
+      ASSERT_EQ(objects(cliff.next_room), cliff.next_objects);
+      ASSERT_EQ(objects(cliff.next_room + 1), cliff.objects_per_page);
+    }
+  }
 }
 
 }  // namespace

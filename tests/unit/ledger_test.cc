@@ -103,8 +103,13 @@ TEST(Leaks, ABufferOrAPageThatIsStillOutIsNamedWithItsPool) {
   PoolSnapshot& pool = snapshot.pools.emplace_back();
   pool.name = "leaky";
   pool.buffers_in_use = 3;
+  pool.page_frag = true;
   pool.pages_in_flight = 2;
   EXPECT_THAT(CheckLeaks(snapshot), ElementsAre(HasSubstr("pool leaky: 3 buffers are still out, on 2 pages")));
+  pool.leaks = {{"sink s", 2, 5.0, 1.25}, {"", 1, 0, 0}};
+  EXPECT_THAT(
+      CheckLeaks(snapshot),
+      ElementsAre(HasSubstr("sink s holds 2, the oldest for 5.00 s, the youngest for 1.25 s; 1 with no owner")));
 }
 
 }  // namespace

@@ -30,6 +30,14 @@ const ConfigOverride* Find(const Options& options, const std::string& path) {
   return nullptr;
 }
 
+TEST(Options, PlanTakesTheSameFileForItsJson) {
+  const auto options = Parse({"--config", "a.yaml", "--plan", "--json", "-"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->action, Options::Action::kPlan);
+  EXPECT_EQ(Find(*options, "report.json")->value, "'-'");
+  EXPECT_FALSE(Parse({"--plan"}).ok()) << "there is no plan without a configuration";
+}
+
 TEST(Options, WithoutDashesAllAreOurs) {
   const auto options = Parse({"--config", "a.yaml", "--duration", "2s", "--count=7"});
   ASSERT_TRUE(options.ok()) << options.status();

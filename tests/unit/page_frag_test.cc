@@ -164,6 +164,20 @@ TEST(PageFrag, APoolFreedWithBuffersOutKeepsTheirPagesOutOfUse) {
   next->Flush();
 }
 
+TEST(PageFrag, AnApplicationThatFreesAPoolWithFullMempoolCachesLosesNoPage) {
+  rte_mempool* pool = rte_pktmbuf_pool_create_by_ops("as_testpmd", 1000, 64, 0, 2176, SOCKET_ID_ANY, "page_frag");
+  ASSERT_NE(pool, nullptr);
+  PageArena* arena = PageArena::ForSocket(SOCKET_ID_ANY);
+  const uint64_t before = arena->Stats().InUse(3);
+  rte_mbuf* burst[64];
+  ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool, burst, 64), 0);
+  rte_pktmbuf_free_bulk(burst, 64);
+  EXPECT_GT(rte_mempool_default_cache(pool, rte_lcore_id())->len, 0u);
+  EXPECT_GT(arena->Stats().InUse(3), before);
+  rte_mempool_free(pool);
+  EXPECT_EQ(arena->Stats().InUse(3), before);
+}
+
 TEST(PageFrag, APoolOfAnotherProcessIsRefused) {
   auto pool = PktmbufPool::Create(Small("page_frag", 100, 0));
   ASSERT_TRUE(pool.ok());

@@ -74,5 +74,34 @@ TEST(PageLayout, EveryObjectKeepsInsideItsPageAndKnowsItsIndexAtEveryColour) {
   }
 }
 
+TEST(ChunkLayout, HeaderAndMetadataTakeTheFirstPages) {
+  // 128 bytes of header and 32 for each page: 16512 bytes are five pages of 4 KiB, 2176 one of 32 KiB.
+  EXPECT_EQ(LayOutChunk(12, false).first_page, 5u);
+  EXPECT_EQ(LayOutChunk(12, false).pages, 507u);
+  EXPECT_EQ(LayOutChunk(15, false).first_page, 1u);
+  EXPECT_EQ(LayOutChunk(15, false).pages, 63u);
+  EXPECT_EQ(LayOutChunk(17, false).pages, 15u);
+}
+
+TEST(ChunkLayout, LastChunkOfAnExtentHasOnePageLess) {
+  for (uint32_t shift = kMinPageShift; shift <= kMaxPageShift; ++shift) {
+    EXPECT_EQ(LayOutChunk(shift, true).pages + 1, LayOutChunk(shift, false).pages) << shift;
+  }
+}
+
+TEST(ExtentSize, IsHalfOfWhatThereIsAndNoMoreThanIsMissing) {
+  EXPECT_EQ(NextExtentChunks(0, 100), 1u);
+  EXPECT_EQ(NextExtentChunks(20, 100), 10u);
+  EXPECT_EQ(NextExtentChunks(20, 3), 3u);
+  EXPECT_EQ(NextExtentChunks(1000, 500), kMaxExtentChunks);
+}
+
+TEST(ExtentSize, PastWhatPoolsCanFillItIsASixteenth) {
+  EXPECT_EQ(NextExtentChunks(0, 0), 1u);
+  EXPECT_EQ(NextExtentChunks(20, 0), 1u);
+  EXPECT_EQ(NextExtentChunks(160, 0), 10u);
+  EXPECT_EQ(NextExtentChunks(10'000, 0), kMaxExtentChunks);
+}
+
 }  // namespace
 }  // namespace halfpage

@@ -7,9 +7,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 
-import quick  # noqa: E402  (after the path to hugepages.py)
+import mempool  # noqa: E402  (after the path to hugepages.py)
+import quick  # noqa: E402
 
-SUITES = {'quick': quick}
+SUITES = {'quick': quick, 'mempool': mempool}
 
 
 def main():

@@ -25,12 +25,13 @@ def clang_format(files):
         yield Finding('.clang-format', 0, f'clang-format failed: {done.stderr.strip()[:200]}')
 
 
-# What a folder may not include of the others. exact_frag.h and counter.h are all that the emulator knows of the memory.
+# What a folder may not include of the others. exact_frag.h, counter.h and buffer_stamp.h are all that the emulator knows
+# of the memory.
 FORBIDDEN = (
     ('mempool/', re.compile(r'(xdp_emul|app)/'), 'mempool knows nothing of the layers above it; hand it what it needs'),
     ('xdp_emul/', re.compile(r'app/'), 'xdp_emul is below app; pass the value in as a parameter'),
-    ('xdp_emul/', re.compile(r'mempool/(?!(?:exact_frag|counter)\.h$)'),
-     'xdp_emul meets mempool through rte_mempool*, rte_mbuf*, mempool/exact_frag.h and mempool/counter.h only'),
+    ('xdp_emul/', re.compile(r'mempool/(?!(?:exact_frag|counter|buffer_stamp)\.h$)'),
+     'xdp_emul meets mempool through rte_mempool*, rte_mbuf*, mempool/exact_frag.h, counter.h and buffer_stamp.h only'),
 )
 
 

@@ -13,8 +13,11 @@ class PcapSink;
 // One worker's view of a sink. A count sink is nothing but this; a capture is shared behind a lock.
 struct SinkLane {
   PcapSink* capture = nullptr;  // null: count only
+  uint64_t keep_every = 0;      // fault injection: of so many frames one is never freed; 0: none
+  uint64_t until_keep = 0;      // frames until the next that is kept
   Counter frames;
   Counter bytes;
+  Counter kept;
 };
 
 // Consumes a burst that `facts` was taken of; the frames are gone afterwards. Hot; the worker that owns `lane`.

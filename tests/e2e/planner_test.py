@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""--plan: what memory a configuration will take, told before any is taken, and kept to by the run."""
+
+import json
+import os
+import re
+import sys
+
+import launch
+import tap
+from launch import QUICKSTART, ROOT, expect_good, halfpage, need_hugepages, nothing_left, scratch
+
+IMIX = ROOT / 'conf' / 'imix.yaml'
+SMALL = '''version: 1
+eal: {{memory: {memory}}}
+veth: [{{name: front, ends: [{{name: veth0}}, {{name: veth1}}]}}]
+traffic: [{{name: udp, into: veth1, pool: a, count: 1000}}]
+pools:
+{pools}'''
+
+
+def write(folder, pools, memory='256MiB'):
+    file = folder / 'plan.yaml'
+    file.write_text(SMALL.format(memory=memory, pools=pools))
+    return file
+
+
+def plan(*arguments, code=0, **options):
+    """Runs --plan and gives (how it ended, its JSON); EAL must not have been started."""
+    with scratch() as folder, nothing_left():
+        file = folder / 'plan.json'
+        ended = halfpage(*arguments, '--plan', '--json', file, **options)
+        tap.expect(ended.code == code, f'expected exit code {code}', ended)
+        tap.expect('EAL:' not in ended.err + ended.out, 'EAL was started', ended)
+        return ended, json.loads(file.read_text())
+
+
+def number_behind(words, text):
+    found = re.search(re.escape(words) + r'(\d+)', text)
+    tap.expect(found, f'no number behind "{words}"', text)
+    return int(found.group(1))
+
+
+@tap.subtest('every configuration that is shipped fits, stock beside page_frag, without starting EAL')
+def _():
+    for conf in sorted((ROOT / 'conf').rglob('*.yaml')):
+        ended, told = plan('--config', conf)
+        for words in ('by ring_mp_mc', 'arena of socket any', 'sum: ', 'eal.memory', 'packing: room', 'page: '):
+            tap.expect(words in ended.out, f'{conf.name}: no "{words}"', ended)
+        tap.expect(told['fits'] and told['needed_bytes'] > 0, conf.name, told)
+
+
+@tap.subtest('--json - puts the plan on stdout as JSON and nothing else')
+def _():
+    ended = halfpage('--config', IMIX, '--plan', '--json', '-')
+    tap.expect(ended.code == 0, ended)
+    told = json.loads(ended.out)
+    pools = {pool['name']: pool for pool in told['pools']}
+    tap.expect(set(pools) == {'short', 'long'}, told)
+    for pool in pools.values():
+        tap.expect(pool['bytes_per_buffer_real'] > pool['bytes_per_buffer_nominal'], pool)
+        tap.expect(pool['bytes_per_buffer_real'] < pool['stock']['no_hugepages']['bytes_per_buffer_real'], pool)
+    tap.expect(told['needed_bytes'] < told['stock_no_hugepages_bytes'], told)
+
+
+@tap.subtest('a run of conf/imix.yaml peaks within 2 % of its plan')
+def _():
+    ended = halfpage('--config', IMIX, '--duration', '2s')
+    expect_good(ended)
+    _, told = plan('--config', IMIX)
+    found = re.search(r'^page memory: planned ([\d.]+) MiB with all buffers out, peak ([\d.]+) MiB$', ended.out,
+                      re.MULTILINE)
+    tap.expect(found, 'no line "page memory: planned ..."', ended)
+    planned, peak = float(found.group(1)), float(found.group(2))
+    tap.expect(abs(peak - planned) <= 0.02 * planned, f'planned {planned} MiB, peak {peak} MiB', ended)
+    chunks = sum(arena['chunks'] for arena in told['arenas'])
+    tap.expect(planned == 2 * chunks, f'the run says {planned} MiB, --plan {chunks} chunks of 2 MiB')
+
+
+@tap.subtest('the report file that a configuration names is left alone by --plan')
+def _():
+    with scratch() as folder:
+        report = folder / 'report.json'
+        report.write_text('kept')
+        file = write(folder, '  - {name: a}\n')
+        file.write_text(file.read_text() + f'report: {{json: {report}}}\n')
+        ended = halfpage('--config', file, '--plan')
+        tap.expect(ended.code == 0 and report.read_text() == 'kept', ended)
+
+
+@tap.subtest('R01: a pool of ten times -m names needed, available and the largest size, and that size starts')
+def _():
+    eal = ('-l', '0,1', '--no-pci', '--no-huge', '-m', '128', '--') if len(os.sched_getaffinity(0)) > 1 else \
+        ('--lcores', '0@0,1@0', '--no-pci', '--no-huge', '-m', '128', '--')
+    with scratch() as folder:
+        for ops in ('page_frag', 'ring_mp_mc'):
+            def arguments(size):
+                file = write(folder, f'  - {{name: a, ops: {ops}, cache: 256, size: {size}}}\n')
+                return (*eal, '--config', file)
+
+            refused = halfpage(*arguments(10 * (128 << 20) // 2176))
+            tap.expect(refused.code == 2, refused)
+            tap.expect('EAL:' not in refused.err, 'EAL was started', refused)
+            lines = [line for line in refused.err.splitlines() if 'the pools need' in line]
+            tap.expect(len(lines) == 1 and 'leaves' in lines[0], refused)
+            tap.expect(number_behind('the pools need ', lines[0]) > number_behind('leaves ', lines[0]), lines[0])
+            largest = number_behind('write size: ', lines[0])
+            size = largest - largest % 256  # a multiple of the cache, so that nothing is warned of
+            with nothing_left():
+                expect_good(halfpage(*arguments(size)))
+
+
+@tap.subtest('R02: of five pools that fit alone but not together, the first over the line is named under the table')
+def _():
+    with scratch() as folder:
+        pools = ''.join(f'  - {{name: {name}, size: 24576}}\n' for name in 'abcde')
+        file = write(folder, pools)
+        ended, told = plan('--config', file, code=2)
+        for name in 'abcde':
+            tap.expect(re.search(rf'^  {name} .*page_frag', ended.out, re.MULTILINE), f'no row of {name}', ended)
+        tap.expect('pool d is the first over the line' in ended.out, ended)
+        tap.expect('pools[3].size: the pools need' in ended.err, ended)
+        tap.expect(told['overrun']['pool'] == 'd' and not told['fits'], told)
+        checked = halfpage('--config', file, '--check')
+        tap.expect(checked.code == 2 and 'pools[3].size: the pools need' in checked.err, checked)
+        alone, _ = plan('--config', write(folder, '  - {name: a, size: 24576}\n'))
+        tap.expect('fits' in alone.out, alone)
+
+
+@tap.subtest('a configuration with other faults has no plan, only its faults')
+def _():
+    with scratch() as folder:
+        file = write(folder, '  - {name: a, sise: 5, size: 10000000}\n')
+        ended = halfpage('--config', file, '--plan')
+        tap.expect(ended.code == 2 and 'sise' in ended.err and not ended.out, ended)
+
+
+@tap.subtest('size: auto runs, and --print-config shows the number')
+def _():
+    with scratch() as folder:
+        file = write(folder, '  - {name: a, size: auto}\n')
+        printed = halfpage('--config', file, '--print-config')
+        tap.expect(re.search(r'^\s+size: 1024\b.*auto', printed.out, re.MULTILINE), printed)
+        expect_good(halfpage('--config', file))
+        expect_good(halfpage('--config', QUICKSTART, '--count', '10000', '--total-num-mbufs', 'auto'))
+
+
+@tap.subtest('with hugepages the plan looks at those that are free')
+def _():
+    need_hugepages(64)
+    ended, told = plan('--config', IMIX, '--set', 'eal.preset=hugepages', '--set', 'eal.memory=1GiB')
+    tap.expect('free hugepages of 2MiB' in ended.out, ended)
+    tap.expect(told['hugepages'] and told['fits'], told)
+
+
+@tap.subtest('more hugepages than are free is refused by --plan with the largest size that fits')
+def _():
+    free = launch.hugepages_free() * 2
+    ended, told = plan('--config', IMIX, '--set', 'eal.preset=hugepages', '--set', f'eal.memory={4 * free + 8192}MiB',
+                       '--total-num-mbufs', str(256 * (2 * free + 1024)), code=2)
+    tap.expect('free hugepages' in ended.err and 'crosses the line' in ended.err, ended)
+    tap.expect(not told['fits'], told)
+
+
+if __name__ == '__main__':
+    sys.exit(tap.main())
