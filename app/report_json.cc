@@ -105,6 +105,7 @@ std::string JsonReport(const RunResult& result) {
                              {"frames", sink.frames},
                              {"bytes", sink.bytes},
                              {"written", sink.written},
+                             {"kept", sink.kept},
                              {"file", sink.file}});
   }
   json["pools"] = Json::array();
