@@ -43,7 +43,7 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
   errors[static_cast<size_t>(Refusal::kFragsUnsupported)] += device.frags_unsupported;
   return {{"name", device.name},
           {"port", device.port},
-          {"peer", snapshot.devices[static_cast<size_t>(device.peer)].name},
+          {"peer", device.peer < 0 ? "" : snapshot.devices[static_cast<size_t>(device.peer)].name},
           {"program", device.program},
           {"sink", device.sink},
           {"received", device.received},

@@ -125,14 +125,16 @@ uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
 }  // namespace
 
 std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
+  const DeviceSnapshot nobody;
   const double seconds = now.seconds - before.seconds;
   std::string text;
   for (size_t d = 0; d < now.devices.size(); ++d) {
     const DeviceSnapshot& device = now.devices[d];
-    const DeviceSnapshot& peer = now.devices[static_cast<size_t>(device.peer)];
     const DeviceSnapshot& device_before = before.devices[d];
-    const DeviceSnapshot& peer_before = before.devices[static_cast<size_t>(device.peer)];
     // Rings count packets only: what an end sends is measured in bytes where its peer receives it.
+    const bool paired = device.peer >= 0;
+    const DeviceSnapshot& peer = paired ? now.devices[static_cast<size_t>(device.peer)] : nobody;
+    const DeviceSnapshot& peer_before = paired ? before.devices[static_cast<size_t>(device.peer)] : nobody;
     absl::StrAppendFormat(&text,
                           "\n  ######################## NIC statistics for port %-2u (%s) ########################\n"
                           "  RX-packets: %-10u RX-missed: %-10u RX-bytes:  %u\n"

@@ -33,7 +33,7 @@ struct TrafficSnapshot {
 struct DeviceSnapshot {
   std::string name;
   uint16_t port = 0;
-  int peer = 0;  // index of the other end
+  int peer = -1;  // index of the pair's other end; -1: what it sends leaves the process
   std::string program;
   std::string sink;
   uint64_t received = 0;

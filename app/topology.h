@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/config.h"
+#include "app/device.h"
 #include "app/leaks.h"
 #include "app/snapshot.h"
 #include "app/worker.h"
@@ -22,6 +23,9 @@
 namespace halfpage {
 
 // Owns everything of a run. The control thread calls it; only Start() to Stop() have workers running.
+//
+// topology.cc builds pools and programs and starts; topology_devices.cc, topology_sinks.cc and topology_workers.cc
+// build what they are called after; topology_stop.cc ends, topology_read.cc reads the counters.
 //
 // Teardown follows the order in which buffers can be held: workers, ports, rings, caches, pools. Destruction does what
 // has not been done yet.
@@ -53,18 +57,15 @@ class Topology {
   absl::Status Build();
   absl::Status BuildPools();
   absl::Status BuildPrograms();
+  absl::Status BuildDevices();
   absl::Status BuildPairs();
   absl::Status BuildSinks();
   absl::Status BuildWorkers();
   absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
   void BuildQueues(Worker& worker, const WorkerConfig& config);
+  void BuildSinkLanes(Worker& worker);
   void BuildTransmit(Worker& worker);
 
-  const VethConfig& PairOf(DeviceIndex device) const { return config_.veth[device / 2]; }
-  const VethEndConfig& EndOf(DeviceIndex device) const { return PairOf(device).ends[device % 2]; }
-  static DeviceIndex PeerOf(DeviceIndex device) { return device ^ 1; }
-  uint16_t PortOf(DeviceIndex device) const { return pairs_[device / 2].port(device % 2); }
-  DeviceIndex FindDevice(const std::string& name) const;
   const Program* FindProgram(const std::string& name) const;
   size_t FindSink(const std::string& name) const;
   rte_mempool* FindPool(const std::string& name) const;
@@ -79,13 +80,13 @@ class Topology {
   // Stage numbers of owner stamps: the worker polling each device, the ring in front of each, each sink.
   void NameStages();
   uint32_t PollStage(DeviceIndex device) const { return device; }
-  uint32_t RingStage(DeviceIndex receiver) const { return static_cast<uint32_t>(device_names_.size()) + receiver; }
-  uint32_t SinkStage(size_t sink) const { return static_cast<uint32_t>(2 * device_names_.size() + sink); }
+  uint32_t RingStage(DeviceIndex receiver) const { return static_cast<uint32_t>(devices_.size()) + receiver; }
+  uint32_t SinkStage(size_t sink) const { return static_cast<uint32_t>(2 * devices_.size() + sink); }
 
   Config config_;
-  std::vector<std::string> stages_;        // names of stage numbers
-  std::vector<uint32_t> ring_stages_;      // by the device that sends
-  std::vector<std::string> device_names_;  // by DeviceIndex: pair p has devices 2p and 2p + 1
+  std::vector<std::string> stages_;    // names of stage numbers
+  std::vector<uint32_t> ring_stages_;  // by the device that sends
+  std::vector<Device> devices_;        // by DeviceIndex
   std::vector<PktmbufPool> pools_;
   std::deque<Program> programs_;
   std::vector<VethPair> pairs_;
@@ -95,7 +96,6 @@ class Topology {
   std::atomic<Phase> phase_{Phase::kStopped};
   std::vector<std::vector<LeakedBuffers>> leaks_;  // by pool, found at Stop()
   std::vector<uint64_t> left_in_ring_;             // by DeviceIndex
-  std::vector<uint16_t> ports_;                    // by DeviceIndex, kept past closing
   bool running_ = false;
   bool stopped_ = false;
   uint64_t start_tsc_ = 0;

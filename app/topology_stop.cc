@@ -1,9 +1,8 @@
-// Ending a run: sources off, rings run dry, workers home, ports closed, caches emptied; and reading what was counted.
+// Ending a run: sources off, rings run dry, workers home, ports closed, caches emptied.
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <unistd.h>
 
-#include "absl/strings/str_cat.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
 
@@ -12,82 +11,7 @@ namespace {
 
 constexpr useconds_t kLook = 200;  // microseconds between looks at the workers
 
-void AddTo(RefusalCounts& sums, const Counter (&counters)[kRefusals]) {
-  for (int r = 0; r < kRefusals; ++r) sums[static_cast<size_t>(r)] += counters[r].Read();
-}
-
-PoolSnapshot ReadPool(const PktmbufPool& pool) {
-  PoolSnapshot out;
-  out.name = pool.config().name;
-  out.ops = pool.config().ops;
-  out.size = pool.config().size;
-  out.data_room = pool.config().data_room;
-  out.buffers_in_use = pool.in_use();
-  const auto stats = ReadPageFragStats(pool.get());
-  if (!stats.has_value()) return out;
-  out.page_frag = true;
-  out.pages_in_flight = stats->pages_inflight;
-  out.page_size = stats->page_size;
-  out.objects_per_page = stats->objects_per_page;
-  out.bytes_resident = stats->bytes_resident;
-  out.counters = {{"alloc_fast", stats->alloc_fast},
-                  {"alloc_slow", stats->alloc_slow},
-                  {"alloc_slow_ho", stats->alloc_slow_ho},
-                  {"alloc_empty", stats->alloc_empty},
-                  {"alloc_refill", stats->alloc_refill},
-                  {"recycle_cached", stats->recycle_cached},
-                  {"recycle_cache_full", stats->recycle_cache_full},
-                  {"recycle_ring", stats->recycle_ring},
-                  {"recycle_ring_full", stats->recycle_ring_full},
-                  {"recycle_released_ref", stats->recycle_released_ref},
-                  {"nobuf", stats->nobuf}};
-  return out;
-}
-
-void AddQueue(const ReceiveQueue& queue, DeviceSnapshot* device) {
-  const ReceiveCounters& counters = queue.counters;
-  device->received += counters.packets.Read();
-  device->bytes += counters.bytes.Read();
-  for (size_t a = 0; a < kXdpActions; ++a) device->verdicts[a] += counters.verdicts[a].Read();
-  device->frags_unsupported += counters.frags_unsupported.Read();
-  device->tx_sent += counters.tx_sent.Read();
-  AddTo(device->tx_errors, counters.tx_errors);
-  device->redirect_sent += counters.redirect_sent.Read();
-  AddTo(device->redirect_errors, counters.redirect_errors);
-  device->polls += counters.polls.Read();
-  device->empty_polls += counters.empty_polls.Read();
-  if (queue.hits == nullptr) return;
-  const std::vector<std::string> names = queue.program->hit_names();
-  device->hits.resize(names.size());
-  for (size_t h = 0; h < names.size(); ++h) {
-    device->hits[h].first = names[h];
-    device->hits[h].second += queue.hits[h].Read();
-  }
-}
-
-TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& config) {
-  TrafficSnapshot out;
-  out.name = config.name;
-  out.into = config.into;
-  out.generated = generator.generated.Read();
-  out.sent = generator.sent.Read();
-  AddTo(out.refused, generator.refused);
-  out.nobuf = generator.nobuf.Read();
-  if (const Capture* capture = generator.source.capture()) {
-    out.capture_frames = capture->size();
-    out.skipped.assign(capture->skipped().begin(), capture->skipped().end());
-    out.damage = capture->damage();
-  }
-  return out;
-}
-
 }  // namespace
-
-std::vector<uint64_t> Topology::BuffersInUse() const {
-  std::vector<uint64_t> in_use;
-  for (const PktmbufPool& pool : pools_) in_use.push_back(pool.in_use());
-  return in_use;
-}
 
 bool Topology::RingsEmpty() const {
   for (const VethPair& pair : pairs_) {
@@ -160,52 +84,6 @@ Topology::~Topology() {
   Stop(0).IgnoreError();
   workers_.clear();
   for (PktmbufPool& pool : pools_) TrimPageFragArena(pool.get());
-}
-
-Snapshot Topology::Read() const {
-  Snapshot out;
-  const uint64_t end = end_tsc_ != 0 ? end_tsc_ : rte_get_timer_cycles();
-  out.seconds = static_cast<double>(end - start_tsc_) / static_cast<double>(rte_get_timer_hz());
-  for (const TrafficConfig& config : config_.traffic) {
-    out.traffic.emplace_back().name = config.name;
-  }
-  for (DeviceIndex d = 0; d < device_names_.size(); ++d) {
-    DeviceSnapshot& device = out.devices.emplace_back();
-    device.name = device_names_[d];
-    device.port = ports_[d];
-    device.peer = PeerOf(d);
-    device.program = EndOf(d).program;
-    device.sink = EndOf(d).sink;
-    device.left_in_ring = left_in_ring_[d];
-  }
-  for (size_t s = 0; s <= config_.sinks.size(); ++s) {
-    SinkSnapshot& sink = out.sinks.emplace_back();
-    const bool named = s < config_.sinks.size();
-    sink.name = named ? config_.sinks[s].name : "(none)";
-    sink.file = named ? config_.sinks[s].file : "";
-    sink.written = named && captures_[s] != nullptr ? captures_[s]->written() : 0;
-  }
-  for (const Worker& worker : workers_) {
-    for (const ReceiveQueue& queue : worker.queues) AddQueue(queue, &out.devices[queue.device]);
-    for (DeviceIndex d = 0; d < device_names_.size(); ++d) {
-      out.devices[d].sent_through += worker.transmit[d].sent.Read();
-      AddTo(out.devices[d].refused_through, worker.transmit[d].refused);
-    }
-    for (size_t s = 0; s < worker.sinks.size(); ++s) {
-      out.sinks[s].frames += worker.sinks[s].frames.Read();
-      out.sinks[s].bytes += worker.sinks[s].bytes.Read();
-      out.sinks[s].kept += worker.sinks[s].kept.Read();
-    }
-    for (const Generator& generator : worker.generators) {
-      out.traffic[generator.number] = ReadGenerator(generator, config_.traffic[generator.number]);
-    }
-    out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
-  }
-  for (size_t p = 0; p < pools_.size(); ++p) {
-    out.pools.push_back(ReadPool(pools_[p]));
-    if (p < leaks_.size()) out.pools.back().leaks = leaks_[p];
-  }
-  return out;
 }
 
 }  // namespace halfpage

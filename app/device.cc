@@ -1,0 +1,44 @@
+#include "app/device.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace halfpage {
+namespace {
+
+constexpr uint32_t kEthernetHeader = 14;
+constexpr uint32_t kVlanTag = 4;
+
+}  // namespace
+
+std::vector<Device> ListDevices(const Config& config) {
+  std::vector<Device> devices;
+  for (size_t p = 0; p < config.veth.size(); ++p) {
+    for (size_t end = 0; end < 2; ++end) {
+      const VethEndConfig& from = config.veth[p].ends[end];
+      Device& device = devices.emplace_back();
+      device.name = from.name;
+      device.path = absl::StrCat("veth[", p, "].ends[", end, "]");
+      device.program = from.program;
+      device.sink = from.sink;
+      device.mtu = from.mtu;
+      device.queues = static_cast<uint16_t>(config.veth[p].queues);
+      device.peer = static_cast<DeviceIndex>(2 * p + 1 - end);
+    }
+  }
+  return devices;
+}
+
+DeviceIndex FindDevice(const std::vector<Device>& devices, const std::string& name) {
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&](const Device& each) { return each.name == name; });
+  return found == devices.end() ? kNoDevice : static_cast<DeviceIndex>(found - devices.begin());
+}
+
+uint32_t FrameLimitThrough(const std::vector<Device>& devices, DeviceIndex device) {
+  const DeviceIndex receiver = devices[device].peer == kNoDevice ? device : devices[device].peer;
+  return devices[receiver].mtu + kEthernetHeader + kVlanTag;
+}
+
+}  // namespace halfpage

@@ -1,0 +1,119 @@
+// What each worker holds: its ways into devices, the queues that it polls, the sources that it drives.
+#include <rte_lcore.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "app/topology.h"
+
+namespace halfpage {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+uint32_t LongestFrame(const TrafficConfig& config, const TrafficSource& source) {
+  if (source.capture() != nullptr) return source.capture()->longest();
+  uint32_t longest = 0;
+  for (const auto& [size, weight] : config.sizes) longest = std::max(longest, size);
+  return longest;
+}
+
+// Workers take the lcores besides the main one, in ascending order.
+std::vector<unsigned> WorkerLcores() {
+  std::vector<unsigned> lcores;
+  unsigned lcore = 0;
+  RTE_LCORE_FOREACH_WORKER(lcore) {
+    lcores.push_back(lcore);
+  }
+  return lcores;
+}
+
+}  // namespace
+
+absl::Status Topology::BuildWorkers() {
+  const std::vector<unsigned> lcores = WorkerLcores();
+  if (lcores.size() < config_.lcores.workers.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%d workers need as many lcores besides the main one, EAL has %d; give more with -l, or put "
+                        "several on one CPU with --lcores '0@0,1@0,...'",
+                        config_.lcores.workers.size(), lcores.size()));
+  }
+  for (size_t w = 0; w < config_.lcores.workers.size(); ++w) {
+    Worker& worker = workers_.emplace_back();
+    worker.lcore = lcores[w];
+    worker.phase = &phase_;
+    BuildTransmit(worker);
+    BuildSinkLanes(worker);
+    BuildQueues(worker, config_.lcores.workers[w]);
+    absl::Status status = BuildGenerators(worker, config_.lcores.workers[w]);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void Topology::BuildTransmit(Worker& worker) {
+  worker.transmit = std::make_unique<Transmit[]>(devices_.size());
+  for (DeviceIndex device = 0; device < devices_.size(); ++device) {
+    Transmit& transmit = worker.transmit[device];
+    transmit.port = devices_[device].port;
+    transmit.queues = devices_[device].queues;
+    transmit.frame_limit = FrameLimitThrough(devices_, device);
+  }
+}
+
+void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
+  for (const std::string& name : config.poll) {
+    const DeviceIndex device = FindDevice(devices_, name);
+    const Program* program = FindProgram(devices_[device].program);
+    for (uint16_t q = 0; q < devices_[device].queues; ++q) {
+      ReceiveQueue& queue = worker.queues.emplace_back();
+      queue.port = devices_[device].port;
+      queue.queue = q;
+      queue.budget = static_cast<uint16_t>(config_.measure.budget);
+      queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
+      queue.device = device;
+      queue.program = program;
+      if (program != nullptr && program->hit_counters() != 0) {
+        hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));
+        queue.hits = hits_.back().get();
+      }
+      queue.transmit = worker.transmit.get();
+      const size_t sink = FindSink(devices_[device].sink);
+      queue.sink = &worker.sinks[sink];
+      if (!config_.measure.track_owners) continue;
+      worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
+      queue.owners = &worker.owners.back();
+    }
+  }
+}
+
+absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& config) {
+  const uint64_t sources = config_.traffic.size();
+  for (uint64_t t = 0; t < sources; ++t) {
+    const TrafficConfig& traffic = config_.traffic[t];
+    if (!Contains(config.generate, traffic.name)) continue;
+    auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPool(traffic.pool));
+    if (!source.ok()) return source.status();
+    const DeviceIndex into = FindDevice(devices_, traffic.into);
+    const bool longer = LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
+    Generator& generator = worker.generators.emplace_back(*std::move(source));
+    generator.number = t;
+    generator.burst = static_cast<uint16_t>(traffic.burst);
+    generator.into = into;
+    generator.check_lengths = longer;
+    generator.track_owners = config_.measure.track_owners;
+    generator.ring_stage = ring_stages_[generator.into];
+    if (config_.measure.count != 0) {
+      // A total over all sources: equal shares, the first ones take what is left over.
+      const uint64_t share = config_.measure.count / sources + (t < config_.measure.count % sources ? 1 : 0);
+      generator.source.LimitTo(share);
+      if (share == 0) generator.done.store(true, std::memory_order_relaxed);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace halfpage
