@@ -30,6 +30,20 @@ struct EalConfig {
   std::vector<std::string> args;     // appended as they are
 };
 
+// `ports:` a real port, any ethdev that EAL has or makes, as an end of the pipeline.
+struct PortConfig {
+  std::string name;
+  std::string device;  // EAL's: "net_af_packet0,iface=eth0", a PCI address, or a port that EAL's arguments make
+  std::string pool;    // received frames' buffers come from here, and segments of those that are sent
+  uint32_t mtu = 1500;
+  bool promiscuous = true;
+  uint32_t queues = 1;  // receive queues; each worker that sends has a transmit queue of its own
+  uint32_t rxd = 256;   // slots of a receive queue, as far as the driver has any
+  uint32_t txd = 256;
+  std::string program;
+  std::string sink;
+};
+
 // One end of a pair, as a network device.
 struct VethEndConfig {
   std::string name;
@@ -51,7 +65,7 @@ struct TrafficConfig {
   enum class Source : uint8_t { kCapture, kGenerator };
   std::string name;
   Source source = Source::kGenerator;
-  std::string into;     // device end that sends it; its peer receives it
+  std::string into;     // device that sends it: an end, whose peer receives it, or a port
   std::string pool;     // buffers come from here
   uint64_t count = 0;   // frames to send, 0: no limit (a capture with loop off ends by itself)
   uint32_t burst = 32;  // frames per transmit call, 1 to 64
@@ -65,13 +79,14 @@ struct TrafficConfig {
 
 // `sinks:` what becomes of frames that pass.
 struct SinkConfig {
-  enum class Kind : uint8_t { kCount, kPcap };
+  enum class Kind : uint8_t { kCount, kPcap, kPort };
   std::string name;
   Kind kind = Kind::kCount;
   std::string file;          // kPcap: written at stop's latest; relative to the working folder
   uint32_t snaplen = 65535;  // kPcap: bytes kept of each frame
   uint32_t keep_every = 0;   // fault injection: of so many frames one is never freed; 0: all are
   uint64_t limit = 0;        // kPcap: frames written, 0: all; later ones are counted and freed
+  std::string port;          // kPort: device that sends what passes, an end or a port
 };
 
 // `lcores:` which worker does what.
@@ -105,6 +120,7 @@ struct Config {
   std::string file;  // as named by the user
   EalConfig eal;
   std::vector<PktmbufPoolConfig> pools;
+  std::vector<PortConfig> ports;
   std::vector<VethConfig> veth;
   std::vector<ProgramConfig> programs;
   std::vector<TrafficConfig> traffic;

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "app/config_sizes.h"
 #include "app/config_units.h"
+#include "app/device.h"
 
 namespace halfpage {
 namespace {
@@ -63,6 +64,9 @@ void FillIn(const std::string& folder, Config& config) {
       if (program.rules[i].name.empty()) program.rules[i].name = absl::StrCat("rule ", i);
     }
   }
+  for (PortConfig& port : config.ports) {
+    if (port.pool.empty() && config.pools.size() == 1) port.pool = config.pools[0].name;
+  }
   for (TrafficConfig& traffic : config.traffic) {
     if (traffic.pool.empty() && config.pools.size() == 1) traffic.pool = config.pools[0].name;
     if (!traffic.file.empty()) {
@@ -73,9 +77,7 @@ void FillIn(const std::string& folder, Config& config) {
   }
   if (config.lcores.workers.empty()) {
     WorkerConfig everything;
-    for (const VethConfig& veth : config.veth) {
-      for (const VethEndConfig& end : veth.ends) everything.poll.push_back(end.name);
-    }
+    for (const Device& device : ListDevices(config)) everything.poll.push_back(device.name);
     for (const TrafficConfig& traffic : config.traffic) everything.generate.push_back(traffic.name);
     config.lcores.workers.push_back(std::move(everything));
   }
@@ -89,6 +91,7 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckRules(config, faults);
   CheckPools(config, faults);
   CheckMtus(config, faults);
+  CheckPorts(config, faults);
   CheckFrames(config, faults);
   CheckOutputs(config, faults);
 }

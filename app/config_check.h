@@ -32,6 +32,8 @@ void CheckPools(const Config& config, FaultList& faults);
 void CheckMemory(const Config& config, FaultList& faults);
 // MTUs against programs and buffers.
 void CheckMtus(const Config& config, FaultList& faults);
+// Real ports: what their drivers will want of pools, MTUs and queues, as far as the device string tells.
+void CheckPorts(const Config& config, FaultList& faults);
 // Frames against MTUs, captures against what libpcap can read. Reads every capture.
 void CheckFrames(const Config& config, FaultList& faults);
 // EAL arguments that contradict the preset.

@@ -12,6 +12,7 @@
 #include "app/capture.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
+#include "app/device.h"
 #include "app/generated_frames.h"
 
 namespace halfpage {
@@ -27,20 +28,26 @@ const PktmbufPoolConfig* TightestPool(const Config& config) {
   const PktmbufPoolConfig* tightest = nullptr;
   for (const PktmbufPoolConfig& pool : config.pools) {
     const bool used = std::any_of(config.traffic.begin(), config.traffic.end(),
-                                  [&pool](const TrafficConfig& traffic) { return traffic.pool == pool.name; });
+                                  [&pool](const TrafficConfig& traffic) { return traffic.pool == pool.name; }) ||
+                      std::any_of(config.ports.begin(), config.ports.end(),
+                                  [&pool](const PortConfig& port) { return port.pool == pool.name; });
     if (used && (tightest == nullptr || pool.data_room < tightest->data_room)) tightest = &pool;
   }
   return tightest;
 }
 
-// The longest frame that can cross a pair, either way, and how that comes about.
+// The longest frame that can cross a pair, either way, or leave through a port, and how that comes about.
 struct FrameLimit {
   uint32_t bytes = 0;
   std::string text;
 };
 
-FrameLimit LimitOf(const VethConfig& veth) {
-  const VethEndConfig& smaller = veth.ends[1].mtu < veth.ends[0].mtu ? veth.ends[1] : veth.ends[0];
+FrameLimit LimitOf(const std::vector<Device>& devices, DeviceIndex into) {
+  const Device& sender = devices[into];
+  const Device& receiver = sender.peer == kNoDevice ? sender : devices[sender.peer];
+  const Device& first = sender.peer < into ? receiver : sender;
+  const Device& second = sender.peer < into ? sender : receiver;
+  const Device& smaller = second.mtu < first.mtu ? second : first;
   const uint32_t bytes = smaller.mtu + kEthernetHeader + kVlanTag;
   return {bytes, absl::StrCat(bytes, " (mtu ", smaller.mtu, " of `", smaller.name, "` + ", kEthernetHeader,
                               " Ethernet + ", kVlanTag, " VLAN)")};
@@ -139,14 +146,14 @@ void CheckMtus(const Config& config, FaultList& faults) {
 }
 
 void CheckFrames(const Config& config, FaultList& faults) {
-  const std::map<std::string, EndPlace> ends = EndsByName(config);
+  const std::vector<Device> devices = ListDevices(config);
   std::map<std::string, absl::StatusOr<Capture>> captures;  // each file is read once, however many sources use it
   for (size_t i = 0; i < config.traffic.size(); ++i) {
     const TrafficConfig& traffic = config.traffic[i];
     const std::string path = absl::StrCat("traffic[", i, "]");
-    const auto place = ends.find(traffic.into);
-    const bool limited = place != ends.end() && !faults.Touches("veth");
-    const FrameLimit limit = limited ? LimitOf(config.veth[place->second.pair]) : FrameLimit();
+    const DeviceIndex into = FindDevice(devices, traffic.into);
+    const bool limited = into != kNoDevice && !faults.Touches("veth") && !faults.Touches("ports");
+    const FrameLimit limit = limited ? LimitOf(devices, into) : FrameLimit();
     if (traffic.source == TrafficConfig::Source::kGenerator) {
       if (limited && !faults.Touches(path + ".sizes") && !faults.Touches(path + ".source")) {
         CheckSizes(traffic, limit, path, faults);

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
+#include "app/device.h"
 #include "app/nearest_name.h"
 
 namespace halfpage {
@@ -48,6 +49,10 @@ Names CollectEnds(const Config& config, const FaultList& faults) {
     for (size_t end = 0; end < 2; ++end) {
       Add(names, config.veth[i].ends[end].name, absl::StrCat("veth[", i, "].ends[", end, "]"), faults);
     }
+  }
+  if (faults.HasFaultAt("ports")) names.complete = false;
+  for (size_t i = 0; i < config.ports.size(); ++i) {
+    Add(names, config.ports[i].name, absl::StrCat("ports[", i, "]"), faults);
   }
   return names;
 }
@@ -112,14 +117,19 @@ void CheckPrograms(const Config& config, References& ends, FaultList& faults) {
   }
 }
 
-void CheckVeth(const Config& config, References& programs, References& sinks) {
-  for (size_t i = 0; i < config.veth.size(); ++i) {
-    for (size_t end = 0; end < 2; ++end) {
-      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "]");
-      programs.Check(config.veth[i].ends[end].program, path + ".program");
-      sinks.Check(config.veth[i].ends[end].sink, path + ".sink");
-    }
+void CheckDevices(const Config& config, References& programs, References& sinks) {
+  for (const Device& device : ListDevices(config)) {
+    programs.Check(device.program, device.path + ".program");
+    sinks.Check(device.sink, device.path + ".sink");
   }
+}
+
+// The pool of a source or a port: one that is there, or the only one.
+void CheckPool(const std::string& pool, const std::string& path, const Names& pools, References& to_pools,
+               FaultList& faults) {
+  to_pools.Check(pool, path);
+  if (!pool.empty() || !pools.complete || faults.Touches(path)) return;
+  faults.Fault(path, absl::StrCat("missing, and there are several pools: name one of ", ListNames(pools.names)));
 }
 
 // A claim of a worker on an end or a source: right if it is there, and nobody else's.
@@ -151,8 +161,8 @@ void CheckNames(const Config& config, FaultList& faults) {
   const Names sinks = Collect("sink", "sinks", config.sinks, faults);
   const Names ends = CollectEnds(config, faults);
   References to_pools(pools, faults), to_programs(programs, faults), to_sinks(sinks, faults), to_ends(ends, faults);
-  const bool whole_veth = !faults.Touches("veth");
-  const bool whole_traffic = !faults.Touches("traffic");
+  const bool whole_veth = !faults.Touches("veth") && !faults.Touches("ports");
+  const bool whole_traffic = !faults.Touches("traffic") && !faults.Touches("ports");
 
   CheckUnique(pools, faults);
   CheckUnique(programs, faults);
@@ -160,17 +170,19 @@ void CheckNames(const Config& config, FaultList& faults) {
   CheckUnique(ends, faults);
   CheckUnique(Collect("pair", "veth", config.veth, faults), faults);
   CheckUnique(Collect("source", "traffic", config.traffic, faults), faults);
-  CheckVeth(config, to_programs, to_sinks);
+  CheckDevices(config, to_programs, to_sinks);
   CheckPrograms(config, to_ends, faults);
   for (size_t i = 0; i < config.traffic.size(); ++i) {
     const TrafficConfig& traffic = config.traffic[i];
     const std::string path = absl::StrCat("traffic[", i, "]");
     to_ends.Check(traffic.into, path + ".into");
-    to_pools.Check(traffic.pool, path + ".pool");
-    if (traffic.pool.empty() && pools.complete && !faults.Touches(path + ".pool")) {
-      faults.Fault(path + ".pool",
-                   absl::StrCat("missing, and there are several pools: name one of ", ListNames(pools.names)));
-    }
+    CheckPool(traffic.pool, path + ".pool", pools, to_pools, faults);
+  }
+  for (size_t i = 0; i < config.ports.size(); ++i) {
+    CheckPool(config.ports[i].pool, absl::StrCat("ports[", i, "].pool"), pools, to_pools, faults);
+  }
+  for (size_t i = 0; i < config.sinks.size(); ++i) {
+    to_ends.Check(config.sinks[i].port, absl::StrCat("sinks[", i, "].port"));
   }
   if (whole_veth) {
     to_programs.WarnUnused("name it as `program` of an end, or remove it");

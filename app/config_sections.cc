@@ -14,7 +14,8 @@ namespace halfpage {
 namespace {
 
 constexpr size_t kMostPools = 64;
-constexpr size_t kMostPairs = 16;     // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
+constexpr size_t kMostPairs = 16;  // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
+constexpr size_t kMostPorts = 32;
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
 constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
 constexpr size_t kDeviceName = 15;    // IFNAMSIZ less its zero
@@ -25,6 +26,7 @@ constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
 
 void Describe(EalConfig& eal, FieldVisitor& v);
 void Describe(PktmbufPoolConfig& pool, FieldVisitor& v);
+void Describe(PortConfig& port, FieldVisitor& v);
 void Describe(VethEndConfig& end, FieldVisitor& v);
 void Describe(VethConfig& veth, FieldVisitor& v);
 void Describe(FilterRule& rule, FieldVisitor& v);
@@ -176,6 +178,22 @@ void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
           Flag(pool.page_frag.colour));
 }
 
+void Describe(PortConfig& port, FieldVisitor& v) {
+  v.Value({"name", "unique among ports and ends of pairs, at most 15 letters", kRequired},
+          Name(port.name, kDeviceName));
+  v.Value({"device", "EAL's: net_af_packet0,iface=eth0, a PCI address, or a port that EAL's arguments make", kRequired},
+          Text(port.device, {.max = 255}));
+  v.Value({"pool", "received into, and for segments of what is sent; left out: the only pool"},
+          OptionalName(port.pool, 25));
+  v.Value({"mtu", "bytes behind the Ethernet header, sent and received"}, Number(port.mtu, {.min = 68, .max = 65535}));
+  v.Value({"promiscuous", "take frames for other addresses, too"}, Flag(port.promiscuous));
+  v.Value({"queues", "receive queues"}, Number(port.queues, {.min = 1, .max = 16}));
+  v.Value({"rxd", "slots of a receive queue (testpmd --rxd)"}, Number(port.rxd, {.min = 1, .max = 32768}));
+  v.Value({"txd", "slots of a transmit queue (testpmd --txd)"}, Number(port.txd, {.min = 1, .max = 32768}));
+  v.Value({"program", "judges what this port receives; \"\": none, everything passes"}, OptionalName(port.program));
+  v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(port.sink));
+}
+
 void Describe(VethEndConfig& end, FieldVisitor& v) {
   v.Value({"name", "unique among the ends of all pairs, at most 15 letters as for any interface", kRequired},
           Name(end.name, kDeviceName));
@@ -226,7 +244,8 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.Value({"name", "unique among sources", kRequired}, Name(traffic.name));
   v.Value({"source", "a capture file's frames, or made-up UDP over IPv4"},
           Choice(traffic.source, {"capture", "generator"}));
-  v.Value({"into", "end that sends the frames; its peer receives them", kRequired}, Name(traffic.into, kDeviceName));
+  v.Value({"into", "end that sends the frames, for its peer to receive, or port", kRequired},
+          Name(traffic.into, kDeviceName));
   v.Value({"pool", "buffers come from here; left out: the only pool"}, OptionalName(traffic.pool, 25));
   v.Value({"count", "frames to send, 0: no limit"}, Number(traffic.count, {}));
   v.Value({"burst", "frames per transmit call"}, Number(traffic.burst, {.min = 1, .max = 64}));
@@ -244,13 +263,16 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
 
 void Describe(SinkConfig& sink, FieldVisitor& v) {
   v.Value({"name", "unique among sinks", kRequired}, Name(sink.name));
-  v.Value({"kind", "count and free, or write to a capture file"}, Choice(sink.kind, {"count", "pcap"}));
+  v.Value({"kind", "count and free, write to a capture file, or send through a port or an end"},
+          Choice(sink.kind, {"count", "pcap", "port"}));
   v.Value({"keep_every", "fault injection: of so many frames one is never freed, 0: none"},
           Number(sink.keep_every, {.max = 1000000000}));
   v.When(sink.kind == SinkConfig::Kind::kPcap, "kind", "pcap");
   v.Value({"file", "pcap to write; relative to the working folder", kRequired}, Text(sink.file, {}));
   v.Value({"snaplen", "bytes kept of each frame"}, Number(sink.snaplen, {.min = 1, .max = 65535}));
   v.Value({"limit", "frames to write, later ones are only counted; 0: no limit"}, Number(sink.limit, {}));
+  v.When(sink.kind == SinkConfig::Kind::kPort, "kind", "port");
+  v.Value({"port", "port or end of a pair that sends the frames", kRequired}, Name(sink.port, kDeviceName));
 }
 
 void Describe(WorkerConfig& worker, FieldVisitor& v) {
@@ -292,12 +314,15 @@ void VisitConfig(Config& config, FieldVisitor& v) {
   v.Value({"version", "of this format", kRequired, "version: 1"}, Version());
   Keys(v, {"eal", "what EAL is started with, where the command line has no arguments for it"}, config.eal);
   v.List({"pools", "packet buffers", kRequired, "pools: [{name: packets}]"}, Maps(config.pools, 1, kMostPools));
-  v.List({"veth", "pairs of devices, joined back to back", kRequired,
+  v.List({"ports", "real ports: any device that DPDK drives"}, Maps(config.ports, 0, kMostPorts));
+  // A port is traffic and a way out by itself.
+  const bool alone = config.ports.empty();
+  v.List({"veth", "pairs of devices, joined back to back", alone,
           "veth: [{name: front, ends: [{name: veth0}, {name: veth1}]}]"},
-         Maps(config.veth, 1, kMostPairs));
+         Maps(config.veth, alone ? 1 : 0, kMostPairs));
   v.List({"programs", "XDP programs"}, Maps(config.programs, 0, kMostNamed));
-  v.List({"traffic", "sources of frames", kRequired, "traffic: [{name: udp, source: generator, into: veth1}]"},
-         Maps(config.traffic, 1, kMostNamed));
+  v.List({"traffic", "sources of frames", alone, "traffic: [{name: udp, source: generator, into: veth1}]"},
+         Maps(config.traffic, alone ? 1 : 0, kMostNamed));
   v.List({"sinks", "what becomes of frames that pass"}, Maps(config.sinks, 0, kMostNamed));
   Keys(v, {"lcores", "which worker does what"}, config.lcores);
   Keys(v, {"measure", "how long, and how much at a time"}, config.measure);

@@ -1,13 +1,13 @@
 #include "app/config_sizes.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "app/config_check.h"
+#include "app/device.h"
+#include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
@@ -29,31 +29,47 @@ std::vector<std::string> Targets(const Config& config, const std::string& name) 
   return targets;
 }
 
-// The pairs whose rings can hold buffers of the pool: those it is sent into, and where redirects take them from there.
-std::set<size_t> PairsFed(const Config& config, const std::string& pool) {
-  const std::map<std::string, EndPlace> ends = EndsByName(config);
+// The devices whose rings can hold buffers of the pool: those it is sent into or received from, the other ends of their
+// pairs, and where redirects and sinks take them from there.
+std::set<DeviceIndex> DevicesFed(const Config& config, const std::vector<Device>& devices, const std::string& pool) {
   std::vector<std::string> reached;
   for (const TrafficConfig& traffic : config.traffic) {
     if (traffic.pool == pool) reached.push_back(traffic.into);
   }
-  std::set<size_t> pairs;
+  for (const PortConfig& port : config.ports) {
+    if (port.pool == pool) reached.push_back(port.name);
+  }
+  std::set<DeviceIndex> fed;
   while (!reached.empty()) {
-    const auto place = ends.find(reached.back());
+    const DeviceIndex index = FindDevice(devices, reached.back());
     reached.pop_back();
-    if (place == ends.end() || !pairs.insert(place->second.pair).second) continue;
-    for (const VethEndConfig& end : config.veth[place->second.pair].ends) {
-      if (end.program.empty()) continue;
-      for (std::string& target : Targets(config, end.program)) reached.push_back(std::move(target));
+    if (index == kNoDevice || !fed.insert(index).second) continue;
+    const Device& device = devices[index];
+    if (device.peer != kNoDevice) reached.push_back(devices[device.peer].name);
+    if (!device.program.empty()) {
+      for (std::string& target : Targets(config, device.program)) reached.push_back(std::move(target));
+    }
+    for (const SinkConfig& sink : config.sinks) {
+      if (sink.name == device.sink) reached.push_back(sink.port);
     }
   }
-  return pairs;
+  return fed;
+}
+
+// Frames that a device's rings hold: those of an end on their way to it, those of a port in both directions.
+uint64_t Slots(const Config& config, DeviceIndex device) {
+  const size_t ends = 2 * config.veth.size();
+  if (device < ends) return uint64_t{config.veth[device / 2].queues} * config.veth[device / 2].ring;
+  const PortConfig& port = config.ports[device - ends];
+  const bool af_xdp = ParseDeviceString(port.device).driver == "net_af_xdp";
+  return uint64_t{port.queues} * (af_xdp ? 2 * kAfXdpFillRing : port.rxd) + port.txd;
 }
 
 // No longer than the MTU of the device that receives it; of a capture, nothing else is known here.
-uint32_t LongestFrame(const Config& config, const TrafficConfig& traffic, const std::map<std::string, EndPlace>& ends) {
-  const auto place = ends.find(traffic.into);
-  if (place == ends.end()) return 0;
-  const uint32_t limit = config.veth[place->second.pair].ends[1 - place->second.end].mtu + kFrameOverMtu;
+uint32_t LongestFrame(const std::vector<Device>& devices, const TrafficConfig& traffic) {
+  const DeviceIndex into = FindDevice(devices, traffic.into);
+  if (into == kNoDevice) return 0;
+  const uint32_t limit = FrameLimitThrough(devices, into);
   if (traffic.source == TrafficConfig::Source::kCapture) return limit;
   uint32_t longest = 0;
   for (const auto& [size, weight] : traffic.sizes) longest = std::max(longest, size);
@@ -70,18 +86,20 @@ uint32_t Segments(uint32_t frame, uint32_t data_room) {
 
 BufferNeeds NeedsOf(const Config& config, size_t number) {
   const PktmbufPoolConfig& pool = config.pools[number];
-  const std::map<std::string, EndPlace> ends = EndsByName(config);
+  const std::vector<Device> devices = ListDevices(config);
   BufferNeeds needs;
   uint64_t frames = 0;
   for (const TrafficConfig& traffic : config.traffic) {
     if (traffic.pool != pool.name) continue;
-    needs.segments = std::max(needs.segments, Segments(LongestFrame(config, traffic, ends), pool.data_room));
+    needs.segments = std::max(needs.segments, Segments(LongestFrame(devices, traffic), pool.data_room));
     frames += traffic.burst;
   }
-  uint64_t slots = 0;
-  for (const size_t pair : PairsFed(config, pool.name)) {
-    slots += 2ull * config.veth[pair].queues * config.veth[pair].ring;
+  for (const PortConfig& port : config.ports) {
+    if (port.pool == pool.name)
+      needs.segments = std::max(needs.segments, Segments(port.mtu + kFrameOverMtu, pool.data_room));
   }
+  uint64_t slots = 0;
+  for (const DeviceIndex device : DevicesFed(config, devices, pool.name)) slots += Slots(config, device);
   if (slots == 0) return needs;
   const uint64_t workers = config.lcores.workers.size();
   frames += workers * (config.measure.budget + config.measure.bulk);

@@ -13,7 +13,7 @@ namespace halfpage {
 // source uses.
 struct BufferNeeds {
   uint32_t segments = 1;  // buffers of the longest frame that can be sent from the pool
-  uint64_t rings = 0;     // of every pair that its frames can reach
+  uint64_t rings = 0;     // of every pair and port that its frames can reach
   uint64_t caches = 0;    // 1.5 times the mempool cache of every worker
   uint64_t bursts = 0;    // in the hands of sources, polls and flushes
 

@@ -27,6 +27,16 @@ std::vector<Device> ListDevices(const Config& config) {
       device.peer = static_cast<DeviceIndex>(2 * p + 1 - end);
     }
   }
+  for (size_t p = 0; p < config.ports.size(); ++p) {
+    const PortConfig& from = config.ports[p];
+    Device& device = devices.emplace_back();
+    device.name = from.name;
+    device.path = absl::StrCat("ports[", p, "]");
+    device.program = from.program;
+    device.sink = from.sink;
+    device.mtu = from.mtu;
+    device.queues = static_cast<uint16_t>(from.queues);
+  }
   return devices;
 }
 

@@ -65,14 +65,21 @@ std::vector<int> AllowedCpus() {
   return cpus;
 }
 
-std::vector<std::string> EalArguments(const EalConfig& config, size_t workers, const std::vector<int>& cpus) {
+std::vector<std::string> EalArguments(const EalConfig& config, size_t workers, const std::vector<int>& cpus,
+                                      const std::vector<std::string>& pci) {
   std::vector<std::string> arguments = {"halfpage"};
+  std::vector<std::string> buses;
+  if (pci.empty()) buses.push_back("--no-pci");
+  for (const std::string& address : pci) buses.insert(buses.end(), {"-a", address});
   switch (config.preset) {
     case EalConfig::Preset::kLab:
-      arguments.insert(arguments.end(), {"--no-huge", "--no-pci", "-m", absl::StrCat(config.memory / kMiB)});
+      arguments.push_back("--no-huge");
+      arguments.insert(arguments.end(), buses.begin(), buses.end());
+      arguments.insert(arguments.end(), {"-m", absl::StrCat(config.memory / kMiB)});
       break;
     case EalConfig::Preset::kHugepages:
-      arguments.insert(arguments.end(), {"--in-memory", "--no-pci"});
+      arguments.push_back("--in-memory");
+      arguments.insert(arguments.end(), buses.begin(), buses.end());
       break;
     case EalConfig::Preset::kNone:
       break;

@@ -11,9 +11,10 @@
 namespace halfpage {
 
 // EAL's arguments for a configuration: its preset's, one lcore per worker and one for control, a file prefix of this
-// process alone where none is asked for. `cpus` are those the process may run on, at least one. Pure; program name
-// first.
-std::vector<std::string> EalArguments(const EalConfig& config, size_t workers, const std::vector<int>& cpus);
+// process alone where none is asked for. `cpus` are those the process may run on, at least one; `pci` the addresses
+// that a preset lets EAL look at. Pure; program name first.
+std::vector<std::string> EalArguments(const EalConfig& config, size_t workers, const std::vector<int>& cpus,
+                                      const std::vector<std::string>& pci = {});
 
 // CPUs the calling thread may run on, ascending.
 std::vector<int> AllowedCpus();

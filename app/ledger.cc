@@ -45,12 +45,19 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
              absl::StrFormat("sent through %s = received by %s + left in its ring", device.name, peer.name), &faults);
     }
     sent += device.tx_sent + device.redirect_sent;
-    sent_through += device.sent_through;
+    sent_through += device.sent_through - device.segments + device.segmented;
     passed += Verdict(device, XdpAction::kPass);
   }
-  Expect(sent, sent_through, "sent by sources, tx and redirect = sent through devices", &faults);
   uint64_t sunk = 0;
-  for (const SinkSnapshot& sink : snapshot.sinks) sunk += sink.frames;
+  for (const SinkSnapshot& sink : snapshot.sinks) {
+    sunk += sink.frames;
+    sent += sink.sent;
+    if (sink.port.empty()) continue;
+    Expect(sink.frames, sink.kept + sink.sent + Sum(sink.refused),
+           absl::StrFormat("sink %s: frames = kept + sent + refused", sink.name), &faults);
+  }
+  Expect(sent, sent_through, "sent by sources, tx, redirect and sinks = sent through devices, segmented frames once",
+         &faults);
   Expect(passed, sunk, "passed = taken by sinks", &faults);
   return faults;
 }
@@ -58,7 +65,7 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
 std::vector<std::string> CheckLeaks(const Snapshot& snapshot) {
   std::vector<std::string> leaks;
   for (const PoolSnapshot& pool : snapshot.pools) {
-    if (pool.buffers_in_use == 0 && pool.pages_in_flight == 0) continue;
+    if (pool.buffers_in_use == pool.kept_by_drivers && pool.pages_in_flight == 0) continue;
     std::string text = absl::StrFormat("pool %s: %u buffers are still out", pool.name, pool.buffers_in_use);
     if (pool.page_frag) absl::StrAppendFormat(&text, ", on %u pages", pool.pages_in_flight);
     for (const LeakedBuffers& leak : pool.leaks) {

@@ -41,23 +41,34 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
   RefusalCounts errors = device.tx_errors;
   for (size_t r = 0; r < kRefusals; ++r) errors[r] += device.redirect_errors[r];
   errors[static_cast<size_t>(Refusal::kFragsUnsupported)] += device.frags_unsupported;
-  return {{"name", device.name},
-          {"port", device.port},
-          {"peer", device.peer < 0 ? "" : snapshot.devices[static_cast<size_t>(device.peer)].name},
-          {"program", device.program},
-          {"sink", device.sink},
-          {"received", device.received},
-          {"bytes", device.bytes},
-          {"verdicts", verdicts},
-          {"errors", Reasons(errors)},
-          {"tx", {{"sent", device.tx_sent}, {"errors", Reasons(device.tx_errors)}}},
-          {"redirect", {{"sent", device.redirect_sent}, {"errors", Reasons(device.redirect_errors)}}},
-          {"sent_through", device.sent_through},
-          {"refused_through", Reasons(device.refused_through)},
-          {"left_in_ring", device.left_in_ring},
-          {"polls", device.polls},
-          {"empty_polls", device.empty_polls},
-          {"rules", Named(device.hits)}};
+  Json json = {
+      {"name", device.name},
+      {"port", device.port},
+      {"peer", device.peer < 0 ? "" : snapshot.devices[static_cast<size_t>(device.peer)].name},
+      {"program", device.program},
+      {"sink", device.sink},
+      {"received", device.received},
+      {"bytes", device.bytes},
+      {"verdicts", verdicts},
+      {"errors", Reasons(errors)},
+      {"tx", {{"sent", device.tx_sent}, {"errors", Reasons(device.tx_errors)}}},
+      {"redirect", {{"sent", device.redirect_sent}, {"errors", Reasons(device.redirect_errors)}}},
+      {"sent_through", device.sent_through},
+      {"refused_through", Reasons(device.refused_through)},
+      {"gso",
+       {{"segmented", device.segmented}, {"segments", device.segments}, {"segments_lost", device.segments_lost}}},
+      {"gathered", device.gathered},
+      {"left_in_ring", device.left_in_ring},
+      {"polls", device.polls},
+      {"empty_polls", device.empty_polls},
+      {"rules", Named(device.hits)}};
+  if (device.real) {
+    const DriverCounts& driver = device.driver;
+    json["driver"] = {{"received", driver.received},       {"sent", driver.sent},
+                      {"missed", driver.missed},           {"receive_errors", driver.receive_errors},
+                      {"send_errors", driver.send_errors}, {"no_buffer", driver.no_buffer}};
+  }
+  return json;
 }
 
 Json PoolJson(const PoolSnapshot& pool) {
@@ -66,6 +77,7 @@ Json PoolJson(const PoolSnapshot& pool) {
                {"size", pool.size},
                {"data_room", pool.data_room},
                {"buffers_in_use", pool.buffers_in_use},
+               {"kept_by_drivers", pool.kept_by_drivers},
                {"pages_in_flight", pool.pages_in_flight}};
   json["leaks"] = Json::array();
   for (const LeakedBuffers& leak : pool.leaks) {
@@ -106,6 +118,9 @@ std::string JsonReport(const RunResult& result) {
                              {"bytes", sink.bytes},
                              {"written", sink.written},
                              {"kept", sink.kept},
+                             {"port", sink.port},
+                             {"sent", sink.sent},
+                             {"refused", Reasons(sink.refused)},
                              {"file", sink.file}});
   }
   json["pools"] = Json::array();

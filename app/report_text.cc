@@ -52,6 +52,27 @@ std::string TrafficTable(const Snapshot& snapshot) {
   return TextTable(rows) + notes;
 }
 
+// What else became of frames sent through a device, and what a port's driver says of itself.
+void AppendOfSending(const DeviceSnapshot& device, std::string* notes) {
+  if (device.segmented != 0) {
+    absl::StrAppend(notes, "  ", device.name, ": segmented ", device.segmented, " frames, sent ", device.segments,
+                    " segments, lost ", device.segments_lost, "\n");
+  }
+  if (device.gathered != 0) {
+    absl::StrAppend(notes, "  ", device.name, ": gathered into one buffer: ", device.gathered, "\n");
+  }
+  if (!device.real) return;
+  const DriverCounts& driver = device.driver;
+  absl::StrAppend(notes, "  ", device.name, ": sent ", device.sent_through, "; its driver: received ", driver.received,
+                  ", sent ", driver.sent, "; ",
+                  NamedCounts({{"missed", driver.missed},
+                               {"receive errors", driver.receive_errors},
+                               {"send errors", driver.send_errors},
+                               {"no buffer", driver.no_buffer}},
+                              true),
+                  "\n");
+}
+
 std::string VerdictTable(const Snapshot& snapshot) {
   std::vector<TableRow> rows = {
       {"device", "program", "received", "drop", "aborted", "pass", "tx", "redirect", "errors", "empty polls"}};
@@ -78,6 +99,7 @@ std::string VerdictTable(const Snapshot& snapshot) {
     if (device.frags_unsupported != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": frags_unsupported ", device.frags_unsupported, "\n");
     }
+    AppendOfSending(device, &notes);
     if (device.left_in_ring != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": left in its ring at stop: ", device.left_in_ring, "\n");
     }
@@ -87,12 +109,16 @@ std::string VerdictTable(const Snapshot& snapshot) {
 
 std::string SinkTable(const Snapshot& snapshot) {
   std::vector<TableRow> rows = {{"sink", "frames", "bytes", "written"}};
+  std::string notes;
   for (const SinkSnapshot& sink : snapshot.sinks) {
     if (sink.name == "(none)" && sink.frames == 0) continue;
     rows.push_back({sink.name, Number(sink.frames), Number(sink.bytes),
                     sink.file.empty() ? "-" : absl::StrCat(sink.written, " to ", sink.file)});
+    if (sink.port.empty()) continue;
+    absl::StrAppend(&notes, "  ", sink.name, ": sent ", sink.sent, " through ", sink.port, ", refused ",
+                    Sum(sink.refused), Sum(sink.refused) == 0 ? "" : absl::StrCat(": ", Reasons(sink.refused)), "\n");
   }
-  return rows.size() == 1 ? "" : TextTable(rows) + "\n";
+  return rows.size() == 1 ? "" : TextTable(rows) + notes + "\n";
 }
 
 std::string PoolLines(const Snapshot& snapshot) {
@@ -106,6 +132,10 @@ std::string PoolLines(const Snapshot& snapshot) {
       absl::StrAppend(&text, NamedCounts(pool.counters, false));
     }
     absl::StrAppend(&text, "\n");
+    if (pool.kept_by_drivers != 0) {
+      absl::StrAppend(&text, "    kept by net_af_xdp, which never gives back its fill ring: ", pool.kept_by_drivers,
+                      "\n");
+    }
   }
   return text;
 }
@@ -135,6 +165,9 @@ std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
     const bool paired = device.peer >= 0;
     const DeviceSnapshot& peer = paired ? now.devices[static_cast<size_t>(device.peer)] : nobody;
     const DeviceSnapshot& peer_before = paired ? before.devices[static_cast<size_t>(device.peer)] : nobody;
+    const uint64_t missed = Sum(peer.refused_through) + device.driver.missed;
+    const uint64_t sent_bytes = peer.bytes + device.driver.sent_bytes;
+    const uint64_t sent_bytes_before = peer_before.bytes + device_before.driver.sent_bytes;
     absl::StrAppendFormat(&text,
                           "\n  ######################## NIC statistics for port %-2u (%s) ########################\n"
                           "  RX-packets: %-10u RX-missed: %-10u RX-bytes:  %u\n"
@@ -145,12 +178,13 @@ std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
                           "  Rx-pps: %12u          Rx-bps: %12u\n"
                           "  Tx-pps: %12u          Tx-bps: %12u\n"
                           "  ############################################################################\n",
-                          device.port, device.name, device.received, Sum(peer.refused_through), device.bytes,
-                          device.frags_unsupported, 0, device.sent_through, Sum(device.refused_through), peer.bytes,
+                          device.port, device.name, device.received, missed, device.bytes,
+                          device.frags_unsupported + device.driver.receive_errors, device.driver.no_buffer,
+                          device.sent_through, Sum(device.refused_through) + device.driver.send_errors, sent_bytes,
                           PerSecond(device.received, device_before.received, seconds),
                           8 * PerSecond(device.bytes, device_before.bytes, seconds),
                           PerSecond(device.sent_through, device_before.sent_through, seconds),
-                          8 * PerSecond(peer.bytes, peer_before.bytes, seconds));
+                          8 * PerSecond(sent_bytes, sent_bytes_before, seconds));
   }
   return text;
 }

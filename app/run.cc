@@ -17,6 +17,7 @@
 #include "app/report.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
+#include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
@@ -80,6 +81,14 @@ uint64_t PeakPageBytes(const Config& config) {
   return bytes;
 }
 
+std::vector<std::string> PciAddresses(const Config& config) {
+  std::vector<std::string> addresses;
+  for (const PortConfig& port : config.ports) {
+    if (ParseDeviceString(port.device).pci) addresses.push_back(port.device);
+  }
+  return addresses;
+}
+
 bool Report(const RunResult& result, const ReportConfig& report) {
   bool good = true;
   if (!report.json.empty()) good = WriteFile(report.json, JsonReport(result), "the report");
@@ -91,7 +100,7 @@ bool Report(const RunResult& result, const ReportConfig& report) {
 
 int RunJob(const Config& config) {
   CatchSignals();
-  auto eal = Eal::Start(EalArguments(config.eal, config.lcores.workers.size(), AllowedCpus()));
+  auto eal = Eal::Start(EalArguments(config.eal, config.lcores.workers.size(), AllowedCpus(), PciAddresses(config)));
   if (!eal.ok()) return Fail(eal.status());
   auto topology = Topology::Create(config);
   if (!topology.ok()) return Fail(topology.status());

@@ -8,6 +8,12 @@ uint64_t Snapshot::frames_sent() const {
   return sum;
 }
 
+uint64_t Snapshot::frames_come() const {
+  uint64_t sum = 0;
+  for (const DeviceSnapshot& device : devices) sum += device.real ? device.received : 0;
+  return sum;
+}
+
 uint64_t Snapshot::pages_in_flight() const {
   uint64_t sum = 0;
   for (const PoolSnapshot& pool : pools) sum += pool.pages_in_flight;
@@ -16,7 +22,7 @@ uint64_t Snapshot::pages_in_flight() const {
 
 uint64_t Snapshot::buffers_in_use() const {
   uint64_t sum = 0;
-  for (const PoolSnapshot& pool : pools) sum += pool.buffers_in_use;
+  for (const PoolSnapshot& pool : pools) sum += pool.buffers_in_use - pool.kept_by_drivers;
   return sum;
 }
 

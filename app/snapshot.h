@@ -10,6 +10,7 @@
 
 #include "app/config.h"
 #include "app/leaks.h"
+#include "xdp_emul/ethdev_port.h"
 #include "xdp_emul/refusal.h"
 #include "xdp_emul/xdp_action.h"
 
@@ -46,6 +47,14 @@ struct DeviceSnapshot {
   RefusalCounts redirect_errors = {};
   uint64_t sent_through = 0;  // by sources, XDP_TX and redirects together
   RefusalCounts refused_through = {};
+  // Of those sent: frames that were segmented, and the segments that were sent; those that were lost count nowhere
+  // else.
+  uint64_t segmented = 0;
+  uint64_t segments = 0;
+  uint64_t segments_lost = 0;
+  uint64_t gathered = 0;  // copied into one buffer for a driver that sends no chains
+  bool real = false;      // a port: what its driver counted
+  DriverCounts driver;
   uint64_t left_in_ring = 0;  // never received: freed when the ports were closed
   uint64_t polls = 0;
   uint64_t empty_polls = 0;
@@ -58,6 +67,9 @@ struct SinkSnapshot {
   uint64_t bytes = 0;
   uint64_t written = 0;  // to its capture
   uint64_t kept = 0;     // never freed, as the configuration asked
+  std::string port;      // device that frames left through; empty: they were freed
+  uint64_t sent = 0;     // through it
+  RefusalCounts refused = {};
   std::string file;
 };
 
@@ -67,6 +79,7 @@ struct PoolSnapshot {
   uint32_t size = 0;
   uint16_t data_room = 0;
   uint64_t buffers_in_use = 0;
+  uint64_t kept_by_drivers = 0;      // of those in use after Stop(), as many as drivers may keep for good
   std::vector<LeakedBuffers> leaks;  // who holds them, after Stop()
   bool page_frag = false;            // the fields below have a meaning
   uint64_t pages_in_flight = 0;
@@ -91,10 +104,11 @@ struct Snapshot {
   std::vector<WorkerSnapshot> workers;
 
   uint64_t frames_sent() const;
+  uint64_t frames_come() const;
   uint64_t pages_in_flight() const;
   uint64_t buffers_in_use() const;
-  // Frames that sources got into a device, per second.
-  double rate_pps() const { return seconds > 0 ? static_cast<double>(frames_sent()) / seconds : 0; }
+  // Frames that sources got into a device, and that came in through real ports, per second.
+  double rate_pps() const { return seconds > 0 ? static_cast<double>(frames_sent() + frames_come()) / seconds : 0; }
 };
 
 }  // namespace halfpage

@@ -86,6 +86,7 @@ absl::Status Topology::Start() {
 }
 
 bool Topology::SourcesDone() const {
+  if (config_.traffic.empty()) return false;  // ports have no end
   for (const Worker& worker : workers_) {
     for (const Generator& generator : worker.generators) {
       if (!generator.done.load(std::memory_order_relaxed)) return false;

@@ -16,6 +16,7 @@
 #include "app/snapshot.h"
 #include "app/worker.h"
 #include "mempool/pktmbuf_pool.h"
+#include "xdp_emul/ethdev_port.h"
 #include "xdp_emul/program.h"
 #include "xdp_emul/sinks/pcap_sink.h"
 #include "xdp_emul/veth_pair.h"
@@ -39,7 +40,7 @@ class Topology {
 
   // Sets the workers going.
   absl::Status Start();
-  // True when every source has sent all it had to.
+  // True when every source has sent all it had to; without sources, never.
   bool SourcesDone() const;
   // Ends the sources, lets the workers run the rings empty for at most `drain_timeout` seconds, stops them, closes the
   // ports and takes back what caches hold. Gives errors of capture files. Idempotent.
@@ -59,18 +60,23 @@ class Topology {
   absl::Status BuildPrograms();
   absl::Status BuildDevices();
   absl::Status BuildPairs();
+  absl::Status BuildPorts();
   absl::Status BuildSinks();
   absl::Status BuildWorkers();
   absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
   void BuildQueues(Worker& worker, const WorkerConfig& config);
   void BuildSinkLanes(Worker& worker);
-  void BuildTransmit(Worker& worker);
+  void BuildTransmit(Worker& worker, size_t number);
 
   const Program* FindProgram(const std::string& name) const;
   size_t FindSink(const std::string& name) const;
   rte_mempool* FindPool(const std::string& name) const;
-  // Which of the configured workers send through a device: by a source, by XDP_TX or by a redirect.
-  size_t SendersThrough(DeviceIndex device) const;
+  // Whether a configured worker sends through a device: by a source, XDP_TX, a redirect or a sink.
+  bool SendsThrough(const WorkerConfig& worker, DeviceIndex device) const;
+  // How many of the first `workers` do.
+  size_t SendersThrough(DeviceIndex device, size_t workers) const;
+  // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never gives back its fill rings.
+  uint64_t KeptByDrivers(const std::string& pool) const;
 
   bool RingsEmpty() const;
   uint64_t Received() const;
@@ -90,6 +96,8 @@ class Topology {
   std::vector<PktmbufPool> pools_;
   std::deque<Program> programs_;
   std::vector<VethPair> pairs_;
+  std::vector<EthdevPort> ports_;
+  std::vector<DriverCounts> driver_counts_;          // by port, read before it was closed
   std::vector<std::unique_ptr<PcapSink>> captures_;  // by sink, null for those that only count
   std::deque<Worker> workers_;
   std::deque<std::unique_ptr<Counter[]>> hits_;

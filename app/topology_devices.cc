@@ -1,10 +1,12 @@
-// The devices of a run: pairs made from rings, and who sends through which.
+// The devices of a run: pairs made from rings, real ports, and who sends through which.
 #include <rte_lcore.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "app/topology.h"
+#include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
@@ -16,7 +18,9 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 absl::Status Topology::BuildDevices() {
-  return BuildPairs();
+  absl::Status status = BuildPairs();
+  if (status.ok()) status = BuildPorts();
+  return status;
 }
 
 absl::Status Topology::BuildPairs() {
@@ -29,7 +33,8 @@ absl::Status Topology::BuildPairs() {
     options.socket = static_cast<int>(rte_socket_id());
     for (size_t end = 0; end < 2; ++end) {
       options.names[end] = config.ends[end].name;
-      options.many_senders[end] = SendersThrough(static_cast<DeviceIndex>(2 * p + end)) > 1;
+      options.many_senders[end] =
+          SendersThrough(static_cast<DeviceIndex>(2 * p + end), config_.lcores.workers.size()) > 1;
     }
     auto pair = VethPair::Create(options);
     if (!pair.ok()) return pair.status();
@@ -39,22 +44,64 @@ absl::Status Topology::BuildPairs() {
   return absl::OkStatus();
 }
 
-size_t Topology::SendersThrough(DeviceIndex device) const {
-  size_t senders = 0;
-  for (const WorkerConfig& worker : config_.lcores.workers) {
-    bool sends = false;
-    for (const TrafficConfig& traffic : config_.traffic) {
-      sends |= traffic.into == devices_[device].name && Contains(worker.generate, traffic.name);
+absl::Status Topology::BuildPorts() {
+  for (size_t p = 0; p < config_.ports.size(); ++p) {
+    const PortConfig& config = config_.ports[p];
+    const auto device = static_cast<DeviceIndex>(2 * config_.veth.size() + p);
+    EthdevPortOptions options;
+    options.name = config.name;
+    options.device = config.device;
+    options.pool = FindPool(config.pool);
+    options.mtu = config.mtu;
+    options.promiscuous = config.promiscuous;
+    options.rx_queues = static_cast<uint16_t>(config.queues);
+    // One for each worker that sends: drivers' queues are for one thread. Drivers that pair queues want as many of
+    // both.
+    const size_t senders = std::max<size_t>(SendersThrough(device, config_.lcores.workers.size()), 1);
+    options.tx_queues = static_cast<uint16_t>(senders);
+    options.rx_slots = static_cast<uint16_t>(config.rxd);
+    options.tx_slots = static_cast<uint16_t>(config.txd);
+    options.socket = static_cast<int>(rte_socket_id());
+    auto port = EthdevPort::Create(options);
+    if (!port.ok()) return port.status();
+    ports_.push_back(*std::move(port));
+    devices_[device].port = ports_.back().port();
+    if (!ports_.back().link_up()) {
+      std::fprintf(stderr, "halfpage: warning: port %s: its link is down; what it sends now may be lost\n",
+                   config.name.c_str());
     }
-    for (const std::string& polled : worker.poll) {
-      const DeviceIndex from = FindDevice(devices_, polled);
-      const Program* program = FindProgram(devices_[from].program);
-      if (program == nullptr) continue;
-      sends |= (from == device && program->CanTransmit()) || program->CanRedirectTo(device);
-    }
-    senders += sends;
   }
+  return absl::OkStatus();
+}
+
+bool Topology::SendsThrough(const WorkerConfig& worker, DeviceIndex device) const {
+  for (const TrafficConfig& traffic : config_.traffic) {
+    if (traffic.into == devices_[device].name && Contains(worker.generate, traffic.name)) return true;
+  }
+  for (const std::string& polled : worker.poll) {
+    const DeviceIndex from = FindDevice(devices_, polled);
+    const size_t sink = FindSink(devices_[from].sink);
+    if (sink < config_.sinks.size() && config_.sinks[sink].port == devices_[device].name) return true;
+    const Program* program = FindProgram(devices_[from].program);
+    if (program == nullptr) continue;
+    if ((from == device && program->CanTransmit()) || program->CanRedirectTo(device)) return true;
+  }
+  return false;
+}
+
+size_t Topology::SendersThrough(DeviceIndex device, size_t workers) const {
+  size_t senders = 0;
+  for (size_t w = 0; w < workers; ++w) senders += SendsThrough(config_.lcores.workers[w], device);
   return senders;
+}
+
+uint64_t Topology::KeptByDrivers(const std::string& pool) const {
+  uint64_t kept = 0;
+  for (const PortConfig& port : config_.ports) {
+    if (port.pool == pool && ParseDeviceString(port.device).driver == "net_af_xdp")
+      kept += port.queues * kAfXdpFillRing;
+  }
+  return kept;
 }
 
 }  // namespace halfpage

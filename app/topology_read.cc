@@ -1,6 +1,8 @@
 // Reading what was counted, while workers run or after.
 #include <rte_cycles.h>
 
+#include <algorithm>
+
 #include "app/topology.h"
 #include "mempool/page_frag.h"
 
@@ -99,12 +101,16 @@ Snapshot Topology::Read() const {
     device.program = devices_[d].program;
     device.sink = devices_[d].sink;
     device.left_in_ring = left_in_ring_[d];
+    device.real = devices_[d].peer == kNoDevice;
+    const size_t port = d - 2 * config_.veth.size();
+    if (device.real) device.driver = port < driver_counts_.size() ? driver_counts_[port] : ports_[port].Read();
   }
   for (size_t s = 0; s <= config_.sinks.size(); ++s) {
     SinkSnapshot& sink = out.sinks.emplace_back();
     const bool named = s < config_.sinks.size();
     sink.name = named ? config_.sinks[s].name : "(none)";
     sink.file = named ? config_.sinks[s].file : "";
+    sink.port = named ? config_.sinks[s].port : "";
     sink.written = named && captures_[s] != nullptr ? captures_[s]->written() : 0;
   }
   for (const Worker& worker : workers_) {
@@ -112,11 +118,17 @@ Snapshot Topology::Read() const {
     for (DeviceIndex d = 0; d < devices_.size(); ++d) {
       out.devices[d].sent_through += worker.transmit[d].sent.Read();
       AddTo(out.devices[d].refused_through, worker.transmit[d].refused);
+      out.devices[d].segmented += worker.transmit[d].segmented.Read();
+      out.devices[d].segments += worker.transmit[d].segments.Read();
+      out.devices[d].segments_lost += worker.transmit[d].segments_lost.Read();
+      out.devices[d].gathered += worker.transmit[d].gathered.Read();
     }
     for (size_t s = 0; s < worker.sinks.size(); ++s) {
       out.sinks[s].frames += worker.sinks[s].frames.Read();
       out.sinks[s].bytes += worker.sinks[s].bytes.Read();
       out.sinks[s].kept += worker.sinks[s].kept.Read();
+      out.sinks[s].sent += worker.sinks[s].sent.Read();
+      AddTo(out.sinks[s].refused, worker.sinks[s].refused);
     }
     for (const Generator& generator : worker.generators) {
       out.traffic[generator.number] = ReadGenerator(generator, config_.traffic[generator.number]);
@@ -125,7 +137,9 @@ Snapshot Topology::Read() const {
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     out.pools.push_back(ReadPool(pools_[p]));
-    if (p < leaks_.size()) out.pools.back().leaks = leaks_[p];
+    if (p >= leaks_.size()) continue;
+    out.pools.back().leaks = leaks_[p];
+    out.pools.back().kept_by_drivers = std::min<uint64_t>(pools_[p].in_use(), KeptByDrivers(pools_[p].config().name));
   }
   return out;
 }

@@ -20,6 +20,10 @@ void Topology::BuildSinkLanes(Worker& worker) {
   for (size_t s = 0; s < captures_.size(); ++s) {
     SinkLane& sink = worker.sinks.emplace_back();
     sink.capture = captures_[s].get();
+    if (config_.sinks[s].kind == SinkConfig::Kind::kPort) {
+      sink.onward = &worker.transmit[FindDevice(devices_, config_.sinks[s].port)];
+      sink.onward_bulk = static_cast<uint16_t>(config_.measure.bulk);
+    }
     sink.keep_every = sink.until_keep = config_.sinks[s].keep_every;
   }
   worker.sinks.emplace_back();

@@ -69,9 +69,14 @@ absl::Status Topology::Stop(double drain_timeout) {
     const std::array<uint64_t, 2> waited = pairs_[p].Close();
     for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];
   }
+  for (EthdevPort& port : ports_) {
+    driver_counts_.push_back(port.Read());
+    port.Close();
+  }
   for (PktmbufPool& pool : pools_) pool.Flush();
   for (PktmbufPool& pool : pools_) {
-    leaks_.push_back(pool.in_use() == 0 ? std::vector<LeakedBuffers>() : FindLeaks(pool, stages_));
+    const bool clean = pool.in_use() <= KeptByDrivers(pool.config().name);
+    leaks_.push_back(clean ? std::vector<LeakedBuffers>() : FindLeaks(pool, stages_));
   }
   absl::Status status;
   for (const auto& capture : captures_) {

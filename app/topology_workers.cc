@@ -45,7 +45,7 @@ absl::Status Topology::BuildWorkers() {
     Worker& worker = workers_.emplace_back();
     worker.lcore = lcores[w];
     worker.phase = &phase_;
-    BuildTransmit(worker);
+    BuildTransmit(worker, w);
     BuildSinkLanes(worker);
     BuildQueues(worker, config_.lcores.workers[w]);
     absl::Status status = BuildGenerators(worker, config_.lcores.workers[w]);
@@ -54,13 +54,28 @@ absl::Status Topology::BuildWorkers() {
   return absl::OkStatus();
 }
 
-void Topology::BuildTransmit(Worker& worker) {
+void Topology::BuildTransmit(Worker& worker, size_t number) {
   worker.transmit = std::make_unique<Transmit[]>(devices_.size());
   for (DeviceIndex device = 0; device < devices_.size(); ++device) {
     Transmit& transmit = worker.transmit[device];
     transmit.port = devices_[device].port;
     transmit.queues = devices_[device].queues;
     transmit.frame_limit = FrameLimitThrough(devices_, device);
+    const DeviceIndex peer = devices_[device].peer;
+    if (peer != kNoDevice) {
+      const Program* program = FindProgram(devices_[peer].program);
+      transmit.takes_gso = program == nullptr || program->frags();
+      transmit.spare = pools_.front().get();
+      continue;
+    }
+    const size_t port = device - 2 * config_.veth.size();
+    transmit.real = true;
+    transmit.real_limit = transmit.frame_limit;
+    transmit.frame_limit = 0;
+    transmit.queues = 1;
+    transmit.first_queue = static_cast<uint16_t>(SendersThrough(device, number));
+    transmit.sends_chains = ports_[port].sends_chains();
+    transmit.spare = FindPool(config_.ports[port].pool);
   }
 }
 
@@ -75,6 +90,7 @@ void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
       queue.budget = static_cast<uint16_t>(config_.measure.budget);
       queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
       queue.device = device;
+      queue.from_outside = devices_[device].peer == kNoDevice;
       queue.program = program;
       if (program != nullptr && program->hit_counters() != 0) {
         hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));
@@ -98,12 +114,13 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
     auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPool(traffic.pool));
     if (!source.ok()) return source.status();
     const DeviceIndex into = FindDevice(devices_, traffic.into);
-    const bool longer = LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
+    const bool looked_at =
+        devices_[into].peer == kNoDevice || LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
     Generator& generator = worker.generators.emplace_back(*std::move(source));
     generator.number = t;
     generator.burst = static_cast<uint16_t>(traffic.burst);
     generator.into = into;
-    generator.check_lengths = longer;
+    generator.check_lengths = looked_at;
     generator.track_owners = config_.measure.track_owners;
     generator.ring_stage = ring_stages_[generator.into];
     if (config_.measure.count != 0) {

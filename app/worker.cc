@@ -24,8 +24,9 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   const SendResult result = Send(into, generator.next_queue, frames, n, n, facts);
   if (++generator.next_queue == into.queues) generator.next_queue = 0;
   generator.sent.Add(result.sent);
-  generator.refused[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
-  generator.refused[static_cast<int>(Refusal::kMtu)].Add(result.mtu);
+  if (__builtin_expect(result.sent != n, 0)) {
+    for (int reason = 0; reason < kRefusals; ++reason) generator.refused[reason].Add(result.refused[reason]);
+  }
   return n;
 }
 
@@ -40,7 +41,11 @@ int RunWorker(void* argument) {
     if (phase == Phase::kRunning) {
       for (Generator& generator : worker.generators) moved += Generate(generator, worker.transmit.get());
     }
-    for (ReceiveQueue& queue : worker.queues) moved += Poll(queue);
+    for (ReceiveQueue& queue : worker.queues) {
+      // What comes in from outside while the run ends stays outside: it might never cease.
+      if (phase == Phase::kDraining && queue.from_outside) continue;
+      moved += Poll(queue);
+    }
     if (moved == 0) worker.idle_rounds.Add(1);
     worker.rounds.store(worker.rounds.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }

@@ -30,7 +30,7 @@ struct Generator {
   bool track_owners = false;  // stamp frames with `ring_stage` before they are sent
   uint32_t ring_stage = 0;
   uint16_t next_queue = 0;     // bursts go round the device's queues
-  bool check_lengths = false;  // some frame may be longer than the device takes
+  bool check_lengths = false;  // some frame may not go as it is: too long, or the device is a real port
   // Written by the worker, read by anyone: generated = sent + refused.
   Counter generated;
   Counter sent;

@@ -23,18 +23,16 @@ uint32_t RingStage(const ReceiveQueue& queue, DeviceIndex device) {
   return __builtin_expect(queue.owners != nullptr, 0) ? queue.owners->ring[device] : 0;
 }
 
-void CountErrors(Counter* errors, const SendResult& result) {
-  if (__builtin_expect((result.ring_full | result.mtu) != 0, 0)) {
-    errors[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
-    errors[static_cast<int>(Refusal::kMtu)].Add(result.mtu);
-  }
+void CountErrors(Counter* errors, const SendResult& result, uint16_t n) {
+  if (__builtin_expect(result.sent == n, 1)) return;
+  for (int reason = 0; reason < kRefusals; ++reason) errors[reason].Add(result.refused[reason]);
 }
 
 void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
   Stamp(queue, frames, n, RingStage(queue, queue.device));
   const SendResult result = Send(queue.transmit[queue.device], queue.queue, frames, n, queue.bulk, facts);
   queue.counters.tx_sent.Add(result.sent);
-  CountErrors(queue.counters.tx_errors, result);
+  CountErrors(queue.counters.tx_errors, result, n);
 }
 
 void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
@@ -42,7 +40,7 @@ void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, ui
   Stamp(queue, frames, n, RingStage(queue, target));
   const SendResult result = Send(to, queue.queue % to.queues, frames, n, queue.bulk, facts);
   queue.counters.redirect_sent.Add(result.sent);
-  CountErrors(queue.counters.redirect_errors, result);
+  CountErrors(queue.counters.redirect_errors, result, n);
 }
 
 // Frames of one target leave together, in their order; targets in the order of their first frames.
@@ -86,7 +84,7 @@ void ActAlike(ReceiveQueue& queue, int action, rte_mbuf** frames, DeviceIndex* t
   switch (action) {
     case kPass:
       Stamp(queue, frames, n, queue.owners != nullptr ? queue.owners->sink : 0);
-      Consume(*queue.sink, frames, n, facts);
+      Consume(*queue.sink, queue.queue, frames, n, facts);
       break;
     case kTx:
       TransmitBack(queue, frames, n, facts);

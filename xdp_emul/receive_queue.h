@@ -42,6 +42,7 @@ struct ReceiveQueue {
   uint16_t budget = kMaxBurst;  // frames per poll
   uint16_t bulk = 16;           // frames per transmit flush
   DeviceIndex device = kNoDevice;
+  bool from_outside = false;         // of a real port
   const Program* program = nullptr;  // null: everything passes
   Counter* hits = nullptr;           // the program's counters for this queue
   Transmit* transmit = nullptr;      // the worker's ways into all devices, by DeviceIndex

@@ -10,11 +10,13 @@ namespace halfpage {
 enum class Refusal : uint8_t {
   kRingFull,          // the peer's receive ring had no slot
   kMtu,               // longer than the peer's MTU + 14 + 4 (kernel: is_skb_forwardable, veth_xdp_xmit)
-  kFragsUnsupported,  // a chained frame at a program that takes single buffers only
+  kFragsUnsupported,  // a chained frame where single buffers only are taken: by a program, by a driver
+  kNoBuffer,          // its segments, or its copy, found no buffer in the pool
+  kGsoUnsupported,    // marked for segmentation, and not TCP over IPv4
 };
-inline constexpr int kRefusals = 3;
+inline constexpr int kRefusals = 5;
 
-// "ring_full", "mtu", "frags_unsupported".
+// "ring_full", "mtu", "frags_unsupported", "no_buffer", "gso_unsupported".
 absl::string_view RefusalName(Refusal refusal);
 
 }  // namespace halfpage

@@ -12,49 +12,58 @@
 
 namespace halfpage {
 
-// One worker's way into one device end. Frames sent through an end are received by its peer.
+// One worker's way into one device. What is sent through an end of a pair is received by its peer; what is sent through
+// a real port leaves the process.
 struct Transmit {
   uint16_t port = 0;
   uint16_t queues = 1;
-  uint32_t frame_limit = 0;  // longest frame the peer takes: its MTU + 14 + 4
-  Counter sent;
+  // Longest frame that goes as it is: MTU of the pair's peer + 14 + 4. 0 for a real port, whose frames all get a look.
+  uint32_t frame_limit = 0;
+  bool takes_gso =
+      false;  // frames marked for segmentation may be longer: the peer has no program, or one that takes frags
+  rte_mempool* spare = nullptr;  // segments, and copies in one buffer, come from here; null: there are none
+  // Of a real port.
+  bool real = false;
+  bool sends_chains = true;  // its driver sends frames of several buffers
+  uint16_t first_queue = 0;  // transmit queue of this worker, nobody else's
+  uint32_t real_limit = 0;   // longest frame with a VLAN tag, 4 less without
+  Counter sent;              // by the device
   Counter refused[kRefusals];
+  // Frames that were segmented and at least one segment of which was sent, segments sent, and segments of such frames
+  // that were refused. Senders count a segmented frame as one: their sum is sent - segments + segmented.
+  Counter segmented;
+  Counter segments;
+  Counter segments_lost;
+  Counter gathered;  // copied into one buffer for a driver that sends no chains
 };
 
-// What became of the frames of one send.
+// What became of the frames of one send: sent + refused of all reasons = frames handed over.
 struct SendResult {
   uint16_t sent = 0;
-  uint16_t ring_full = 0;
-  uint16_t mtu = 0;
+  uint16_t refused[kRefusals] = {};
 };
 
-// Drops the frames of a burst that are longer than `limit`, keeping order. Gives how many stay.
-uint16_t DropLongerThan(rte_mbuf** frames, uint16_t n, uint32_t limit);
+// Sends a burst in which some frames may not go as they are: too long, marked for segmentation, or bound for a real
+// port. As Send() otherwise.
+SendResult SendFitted(Transmit& to, uint16_t queue, rte_mbuf** frames, uint16_t n, uint16_t bulk);
 
 // Sends `n` frames in flushes of at most `bulk`, as a bulk queue on the poll's stack does: none outlives the call, and
 // none meets another device's. The frames are gone afterwards: what the ring refuses or the MTU forbids is freed and
 // counted. `facts` holds for the frames, or for a burst that they are part of. Hot; the worker that owns `to`.
 inline SendResult Send(Transmit& to, uint16_t queue, rte_mbuf** frames, uint16_t n, uint16_t bulk,
                        const BurstFacts& facts) {
+  if (__builtin_expect(facts.longest > to.frame_limit, 0)) return SendFitted(to, queue, frames, n, bulk);
   SendResult result;
-  if (__builtin_expect(facts.longest > to.frame_limit, 0)) {
-    const uint16_t kept = DropLongerThan(frames, n, to.frame_limit);
-    result.mtu = n - kept;
-    to.refused[static_cast<int>(Refusal::kMtu)].Add(result.mtu);
-    n = kept;
-  }
   for (uint16_t begin = 0; begin < n; begin += bulk) {
     const uint16_t want = n - begin < bulk ? n - begin : bulk;
     const uint16_t taken = rte_eth_tx_burst(to.port, queue, frames + begin, want);
     result.sent += taken;
-    if (__builtin_expect(taken != want, 0)) {
-      result.ring_full += want - taken;
-      FreeBurst(frames + begin + taken, want - taken, facts);
-    }
+    if (__builtin_expect(taken != want, 0)) FreeBurst(frames + begin + taken, want - taken, facts);
   }
   to.sent.Add(result.sent);
-  if (__builtin_expect(result.ring_full != 0, 0)) {
-    to.refused[static_cast<int>(Refusal::kRingFull)].Add(result.ring_full);
+  if (__builtin_expect(result.sent != n, 0)) {
+    result.refused[static_cast<int>(Refusal::kRingFull)] = n - result.sent;
+    to.refused[static_cast<int>(Refusal::kRingFull)].Add(n - result.sent);
   }
   return result;
 }

@@ -131,7 +131,10 @@ TEST(ConfigKeys, EveryKeyIsPrintedByAConfigurationThatUsesEverything) {
 void ExpectSuggestion(const PrintedKey& key, const std::string& slip, const std::vector<std::string>& faults) {
   const std::string line = "test.yaml:" + std::to_string(key.line + 1) + ": ";
   const std::string suggestion = "unknown key `" + slip + "`, did you mean `" + key.key + "`?";
-  EXPECT_THAT(faults, Contains(AllOf(StartsWith(line), HasSubstr(suggestion)))) << key.where;
+  // Two keys that differ in one letter may be misspelt alike.
+  EXPECT_THAT(faults,
+              Contains(AllOf(StartsWith(line), AnyOf(HasSubstr(suggestion), HasSubstr("this key is here twice")))))
+      << key.where;
 }
 
 TEST(ConfigKeys, OneLetterSlipOfAnyKeyIsRefusedWithTheRightSuggestion) {

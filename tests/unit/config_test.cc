@@ -137,13 +137,26 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_THAT(config.traffic[2].sizes, ElementsAre(Pair(60u, 1u), Pair(128u, 1u)));
   EXPECT_THAT(config.traffic[3].sizes, ElementsAre(Pair(1514u, 1u)));
 
+  ASSERT_EQ(config.ports.size(), 2u);
+  EXPECT_EQ(config.ports[0].device, "net_af_packet0,iface=eth0,framesz=2048,qpairs=2");
+  EXPECT_EQ(config.ports[0].pool, "large");
+  EXPECT_EQ(config.ports[0].mtu, 1400u);
+  EXPECT_FALSE(config.ports[0].promiscuous);
+  EXPECT_EQ(config.ports[0].queues, 2u);
+  EXPECT_EQ(config.ports[0].rxd, 512u);
+  EXPECT_EQ(config.ports[0].txd, 1024u);
+  EXPECT_EQ(config.ports[0].program, "through");
+  EXPECT_EQ(config.ports[0].sink, "onward");
+
+  EXPECT_EQ(config.sinks[2].kind, SinkConfig::Kind::kPort);
+  EXPECT_EQ(config.sinks[2].port, "lan");
   EXPECT_EQ(config.sinks[0].kind, SinkConfig::Kind::kPcap);
   EXPECT_EQ(config.sinks[0].file, "kept frames.pcap");
   EXPECT_EQ(config.sinks[0].snaplen, 96u);
   EXPECT_EQ(config.sinks[0].limit, 1000u);
 
   ASSERT_EQ(config.lcores.workers.size(), 3u);
-  EXPECT_THAT(config.lcores.workers[1].poll, ElementsAre("veth2", "veth3", "veth4", "veth5"));
+  EXPECT_THAT(config.lcores.workers[1].poll, ElementsAre("veth2", "veth3", "veth4", "veth5", "wan", "lan"));
   EXPECT_THAT(config.lcores.workers[2].generate, ElementsAre("fixed", "single", "internet"));
 
   EXPECT_EQ(config.measure.duration, 1.5);

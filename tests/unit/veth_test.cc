@@ -68,7 +68,7 @@ TEST_P(Veth, ARingOf256Holds256) {
     std::vector<rte_mbuf*> frames = Frames(30);
     const SendResult result = Send(transmit, 0, frames.data(), 30, 16, Survey(frames.data(), 30));
     sent += result.sent;
-    refused += result.ring_full;
+    refused += result.refused[static_cast<int>(Refusal::kRingFull)];
   }
   EXPECT_EQ(sent, 256);
   EXPECT_EQ(refused, 44);

@@ -2,6 +2,7 @@
 #include "xdp_emul/sinks/sink.h"
 
 #include "xdp_emul/sinks/pcap_sink.h"
+#include "xdp_emul/transmit.h"
 
 namespace halfpage {
 
@@ -21,14 +22,25 @@ uint16_t Keep(SinkLane& lane, rte_mbuf** frames, uint16_t n) {
   return left;
 }
 
+void SendOn(SinkLane& lane, uint16_t queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  const SendResult result = Send(*lane.onward, queue % lane.onward->queues, frames, n, lane.onward_bulk, facts);
+  lane.sent.Add(result.sent);
+  if (__builtin_expect(result.sent == n, 1)) return;
+  for (int reason = 0; reason < kRefusals; ++reason) lane.refused[reason].Add(result.refused[reason]);
+}
+
 }  // namespace
 
-void Consume(SinkLane& lane, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+void Consume(SinkLane& lane, uint16_t queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
   lane.frames.Add(n);
   lane.bytes.Add(facts.bytes);
   if (__builtin_expect(lane.capture != nullptr, 0)) lane.capture->Record(frames, n);
   if (__builtin_expect(lane.keep_every != 0, 0)) n = Keep(lane, frames, n);
-  FreeBurst(frames, n, facts);
+  if (lane.onward != nullptr) {
+    SendOn(lane, queue, frames, n, facts);
+  } else {
+    FreeBurst(frames, n, facts);
+  }
 }
 
 }  // namespace halfpage
