@@ -8,9 +8,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 
 import mempool  # noqa: E402  (after the path to hugepages.py)
+import path  # noqa: E402
 import quick  # noqa: E402
 
-SUITES = {'quick': quick, 'mempool': mempool}
+SUITES = {'quick': quick, 'mempool': mempool, 'path': path}
 
 
 def main():

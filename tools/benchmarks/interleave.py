@@ -6,6 +6,13 @@ import statistics
 import sys
 
 
+def interval(ratios):
+    """90 % bootstrap interval of the median: what the same rounds could as well have given."""
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return medians[100], medians[1899]
+
+
 @dataclasses.dataclass
 class Row:
     """One comparison. `ours` and `theirs` measure once and return a rate; the ratio is ours over theirs."""
@@ -28,10 +35,7 @@ class Outcome:
         return statistics.median(self.ratios)
 
     def interval(self):
-        """90 % bootstrap interval of the median: what the same rounds could as well have given."""
-        draw = random.Random(1)
-        medians = sorted(statistics.median(draw.choices(self.ratios, k=len(self.ratios))) for _ in range(2000))
-        return medians[100], medians[1899]
+        return interval(self.ratios)
 
     @property
     def met(self):
