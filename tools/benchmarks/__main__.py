@@ -10,8 +10,9 @@ sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 import mempool  # noqa: E402  (after the path to hugepages.py)
 import path  # noqa: E402
 import quick  # noqa: E402
+import threads  # noqa: E402
 
-SUITES = {'quick': quick, 'mempool': mempool, 'path': path}
+SUITES = {'quick': quick, 'mempool': mempool, 'path': path, 'threads': threads}
 
 
 def main():
