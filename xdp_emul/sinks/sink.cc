@@ -2,6 +2,8 @@
 #include "xdp_emul/sinks/sink.h"
 
 #include "xdp_emul/sinks/pcap_sink.h"
+#include "xdp_emul/sinks/udp_socket.h"
+#include "xdp_emul/sinks/user_rings.h"
 #include "xdp_emul/transmit.h"
 
 namespace halfpage {
@@ -38,6 +40,10 @@ void Consume(SinkLane& lane, uint16_t queue, rte_mbuf** frames, uint16_t n, cons
   if (__builtin_expect(lane.keep_every != 0, 0)) n = Keep(lane, frames, n);
   if (lane.onward != nullptr) {
     SendOn(lane, queue, frames, n, facts);
+  } else if (lane.socket != nullptr) {
+    Enqueue(*lane.socket, frames, n);
+  } else if (lane.user != nullptr) {
+    Receive(*lane.user, frames, n);
   } else {
     FreeBurst(frames, n, facts);
   }

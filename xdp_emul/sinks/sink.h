@@ -1,4 +1,5 @@
-// Hot path: where frames go that pass: counted and freed, written to a capture first, or sent on through a device.
+// Hot path: where frames go that pass: counted and freed, written to a capture first, sent on through a device, or kept
+// for a reader.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,16 @@ namespace halfpage {
 
 class PcapSink;
 struct Transmit;
+struct UdpLane;
+struct UserLane;
 
 // One worker's view of a sink. A count sink is nothing but this; a capture is shared behind a lock.
 struct SinkLane {
   PcapSink* capture = nullptr;  // null: no capture
   Transmit* onward = nullptr;   // this worker's way into the device that frames leave through; null: they are freed
   uint16_t onward_bulk = 16;    // frames per flush there
+  UdpLane* socket = nullptr;    // this worker's way into a socket's queue; null: none
+  UserLane* user = nullptr;     // this worker's way into a user's rings; null: none
   uint64_t keep_every = 0;      // fault injection: of so many frames one is never freed; 0: none
   uint64_t until_keep = 0;      // frames until the next that is kept
   Counter frames;
