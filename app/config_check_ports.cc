@@ -75,7 +75,7 @@ void CheckAfXdp(const Config& config, const PortConfig& port, const PktmbufPoolC
                                               "the start of one piece of memory with the mbuf in front of each: ",
                                               stock));
   }
-  const uint64_t least = uint64_t{port.queues} * 2 * kAfXdpFillRing;
+  const uint64_t least = uint64_t{port.queues} * kAfXdpKept;
   if (pool->size < least) {
     faults.Fault(
         path + ".pool",
@@ -86,7 +86,7 @@ void CheckAfXdp(const Config& config, const PortConfig& port, const PktmbufPoolC
     if (traffic.pool != port.pool) continue;
     faults.Warn(path + ".pool",
                 absl::StrCat("source `", traffic.name, "` uses pool `", port.pool,
-                             "`, too: net_af_xdp never gives back its fill ring, so a leak of up to ", kAfXdpFillRing,
+                             "`, too: net_af_xdp never gives back what its rings hold, so a leak of up to ", kAfXdpKept,
                              " buffers would not show; give the port a pool of its own"));
   }
 }

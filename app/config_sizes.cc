@@ -62,7 +62,7 @@ uint64_t Slots(const Config& config, DeviceIndex device) {
   if (device < ends) return uint64_t{config.veth[device / 2].queues} * config.veth[device / 2].ring;
   const PortConfig& port = config.ports[device - ends];
   const bool af_xdp = ParseDeviceString(port.device).driver == "net_af_xdp";
-  return uint64_t{port.queues} * (af_xdp ? 2 * kAfXdpFillRing : port.rxd) + port.txd;
+  return uint64_t{port.queues} * (af_xdp ? kAfXdpKept : port.rxd) + port.txd;
 }
 
 // No longer than the MTU of the device that receives it; of a capture, nothing else is known here.

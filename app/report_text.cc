@@ -133,8 +133,8 @@ std::string PoolLines(const Snapshot& snapshot) {
     }
     absl::StrAppend(&text, "\n");
     if (pool.kept_by_drivers != 0) {
-      absl::StrAppend(&text, "    kept by net_af_xdp, which never gives back its fill ring: ", pool.kept_by_drivers,
-                      "\n");
+      absl::StrAppend(
+          &text, "    kept by net_af_xdp, which never gives back what its rings hold: ", pool.kept_by_drivers, "\n");
     }
   }
   return text;

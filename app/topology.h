@@ -75,7 +75,7 @@ class Topology {
   bool SendsThrough(const WorkerConfig& worker, DeviceIndex device) const;
   // How many of the first `workers` do.
   size_t SendersThrough(DeviceIndex device, size_t workers) const;
-  // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never gives back its fill rings.
+  // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never empties its rings.
   uint64_t KeptByDrivers(const std::string& pool) const;
 
   bool RingsEmpty() const;

@@ -98,8 +98,7 @@ size_t Topology::SendersThrough(DeviceIndex device, size_t workers) const {
 uint64_t Topology::KeptByDrivers(const std::string& pool) const {
   uint64_t kept = 0;
   for (const PortConfig& port : config_.ports) {
-    if (port.pool == pool && ParseDeviceString(port.device).driver == "net_af_xdp")
-      kept += port.queues * kAfXdpFillRing;
+    if (port.pool == pool && ParseDeviceString(port.device).driver == "net_af_xdp") kept += port.queues * kAfXdpKept;
   }
   return kept;
 }

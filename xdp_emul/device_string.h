@@ -30,8 +30,10 @@ inline constexpr uint32_t kAfPacketHeader = 32;
 inline constexpr uint32_t kAfPacketFrame = 2048;  // framesz where the string has none
 inline constexpr uint32_t kAfPacketBlock = 4096;  // blocksz where the string has none
 
-// net_af_xdp: buffers that its fill ring keeps for each queue, and does not give back when the port is closed.
+// net_af_xdp: buffers in the fill ring of each queue, and the most that it does not give back when the port is closed:
+// those, and what it sent and has not looked at since.
 inline constexpr uint32_t kAfXdpFillRing = 2048;
+inline constexpr uint32_t kAfXdpKept = 2 * kAfXdpFillRing;
 
 // net_tap lets out no frame beyond 1522 bytes, whatever MTU is asked for.
 inline constexpr uint32_t kTapMostMtu = 1500;

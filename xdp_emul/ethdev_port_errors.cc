@@ -110,7 +110,7 @@ absl::Status ReceiveRoomError(const std::string& port, const DeviceString& devic
     mend = absl::StrFormat(
         "it needs a pool of a stock handler with %u buffers for each queue and more for frames on "
         "their way, page-sized or smaller, in one piece of memory",
-        2 * kAfXdpFillRing);
+        kAfXdpKept);
   }
   return absl::ErrnoToStatus(
       error, absl::StrFormat("port %s: %s cannot receive into pool `%s`; %s", port, device.name, pool->name, mend));
