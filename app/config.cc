@@ -32,7 +32,7 @@ void Load(const std::string& path, const std::vector<ConfigOverride>& overrides,
   ReadConfig(yaml.root, config, faults);
   const bool standard_input = path == "-";
   const auto folder = standard_input ? std::filesystem::current_path() : std::filesystem::path(path).parent_path();
-  FillIn(folder.string(), config);
+  FillIn(folder.string(), faults, config);
   CheckConfig(config, faults);
   const bool good = faults.empty();
   CheckMemory(config, faults);

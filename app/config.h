@@ -63,10 +63,17 @@ struct VethConfig {
 // `traffic:` one source of frames.
 struct TrafficConfig {
   enum class Source : uint8_t { kCapture, kGenerator };
+  enum class Buffers : uint8_t {
+    kPool,   // with the room of the pool, or of the smallest class that the frame fits
+    kExact,  // each as long as its frame, from a pool with `exact: true`
+  };
   std::string name;
   Source source = Source::kGenerator;
-  std::string into;     // device that sends it: an end, whose peer receives it, or a port
-  std::string pool;     // buffers come from here
+  std::string into;                  // device that sends it: an end, whose peer receives it, or a port
+  std::string pool;                  // buffers come from here, or
+  std::vector<std::string> classes;  // from the smallest of these pools that a frame fits (mempool/pool_classes.h)
+  bool borrow = true;                // with `classes`: from the next larger one where that is empty
+  Buffers buffers = Buffers::kPool;
   uint64_t count = 0;   // frames to send, 0: no limit (a capture with loop off ends by itself)
   uint32_t burst = 32;  // frames per transmit call, 1 to 64
   std::string file;     // kCapture: pcap or pcapng, resolved against the YAML file's folder
@@ -75,6 +82,9 @@ struct TrafficConfig {
   uint32_t flows = 64;                                           // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
   uint16_t destination_port = 9;  // kGenerator: of the first flow; flow f uses destination_port + f % ports
   uint16_t ports = 1;             // kGenerator: how many destination ports the flows spread over
+
+  // What `pool` or `classes` names.
+  std::vector<std::string> PoolNames() const { return classes.empty() ? std::vector<std::string>{pool} : classes; }
 };
 
 // `sinks:` what becomes of frames that pass.

@@ -58,17 +58,22 @@ std::map<std::string, EndPlace> EndsByName(const Config& config) {
   return ends;
 }
 
-void FillIn(const std::string& folder, Config& config) {
+void FillIn(const std::string& folder, const FaultList& faults, Config& config) {
   for (ProgramConfig& program : config.programs) {
     for (size_t i = 0; i < program.rules.size(); ++i) {
       if (program.rules[i].name.empty()) program.rules[i].name = absl::StrCat("rule ", i);
     }
   }
+  for (size_t p = 0; p < config.pools.size(); ++p) {
+    PktmbufPoolConfig& pool = config.pools[p];
+    if (pool.page_frag.exact && !faults.Given(absl::StrCat("pools[", p, "].cache"))) pool.cache = 0;
+  }
   for (PortConfig& port : config.ports) {
     if (port.pool.empty() && config.pools.size() == 1) port.pool = config.pools[0].name;
   }
   for (TrafficConfig& traffic : config.traffic) {
-    if (traffic.pool.empty() && config.pools.size() == 1) traffic.pool = config.pools[0].name;
+    if (traffic.pool.empty() && traffic.classes.empty() && config.pools.size() == 1)
+      traffic.pool = config.pools[0].name;
     if (!traffic.file.empty()) {
       // Absolute, so that a printed configuration means the same wherever it is put.
       traffic.file =
@@ -89,6 +94,7 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckNames(config, faults);
   CheckWorkers(config, faults);
   CheckRules(config, faults);
+  CheckBuffers(config, faults);
   CheckPools(config, faults);
   CheckMtus(config, faults);
   CheckPorts(config, faults);

@@ -14,8 +14,9 @@
 namespace halfpage {
 
 // Fills in what a file may leave to us: the only pool as a source's pool, names of rules, absolute capture paths (from
-// `folder`), for `workers: auto` the one worker that does everything, and the sizes that `auto` stands for.
-void FillIn(const std::string& folder, Config& config);
+// `folder`), for `workers: auto` the one worker that does everything, no cache for an exact pool whose file says
+// nothing of it, and the sizes that `auto` stands for.
+void FillIn(const std::string& folder, const FaultList& faults, Config& config);
 
 // All of the checks below but CheckMemory().
 void CheckConfig(const Config& config, FaultList& faults);
@@ -26,6 +27,8 @@ void CheckNames(const Config& config, FaultList& faults);
 void CheckWorkers(const Config& config, FaultList& faults);
 // Rules and ports that can never match.
 void CheckRules(const Config& config, FaultList& faults);
+// What each source takes its buffers from: pools or classes, whole rooms or exact ones.
+void CheckBuffers(const Config& config, FaultList& faults);
 // Caches, pages and sizes of each pool.
 void CheckPools(const Config& config, FaultList& faults);
 // All pools together against EAL's memory. After the others: it stays silent where a pool has a fault of its own.

@@ -1,6 +1,7 @@
 // Pools: their own rules, what the run can hold at once, and all of them against EAL's memory.
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ void CheckCache(const PktmbufPoolConfig& pool, const std::string& path, FaultLis
 
 void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
   if (pool.ops != "page_frag") {
-    for (const char* key : {".page_size", ".recycle", ".colour"}) {
+    for (const char* key : {".page_size", ".recycle", ".colour", ".debug"}) {
       if (!faults.Given(path + key)) continue;
       faults.Warn(path + key, absl::StrCat("means nothing to `ops: ", pool.ops, "`: remove it, or use page_frag"));
     }
@@ -51,10 +52,80 @@ void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList
                             " or auto, or data_room: ", page - 192, " or less"));
 }
 
+void CheckExact(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
+  if (!pool.page_frag.exact) return;
+  if (pool.ops != "page_frag") {
+    faults.Fault(path + ".exact", absl::StrCat("`ops: ", pool.ops,
+                                               "` has buffers of one room only: remove `exact`, or "
+                                               "write ops: page_frag"));
+  } else if (pool.cache != 0) {
+    faults.Fault(path + ".cache", absl::StrCat(pool.cache,
+                                               " with `exact: true`: a cached buffer would come back with "
+                                               "another frame's room; write cache: 0"));
+  } else if (pool.page_frag.debug) {
+    faults.Warn(path + ".debug", "an exact pool counts its buffers and cannot tell which are out: remove it");
+  }
+}
+
+const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (pool.name == name) return &pool;
+  }
+  return nullptr;
+}
+
+void CheckClasses(const Config& config, const TrafficConfig& traffic, const std::string& path, FaultList& faults) {
+  if (!traffic.pool.empty()) {
+    faults.Fault(path + ".classes", absl::StrCat("`pool: ", traffic.pool,
+                                                 "` names one pool already: remove `pool`, and "
+                                                 "have it among `classes`, or remove `classes`"));
+    return;
+  }
+  for (size_t p = 0; p < traffic.classes.size(); ++p) {
+    const std::string item = absl::StrCat(path, ".classes[", p, "]");
+    const PktmbufPoolConfig* pool = FindPool(config, traffic.classes[p]);
+    if (std::find(traffic.classes.begin(), traffic.classes.begin() + static_cast<std::ptrdiff_t>(p),
+                  traffic.classes[p]) != traffic.classes.begin() + static_cast<std::ptrdiff_t>(p)) {
+      faults.Fault(item, absl::StrCat(Shown(traffic.classes[p]), " is in this list already: name each pool once"));
+    } else if (pool != nullptr && pool->page_frag.exact) {
+      faults.Fault(item, absl::StrCat(Shown(traffic.classes[p]),
+                                      " has `exact: true` and no room to choose it by: name "
+                                      "it as `pool` with buffers: exact, or remove `exact` there"));
+    }
+  }
+}
+
+void CheckExactSource(const Config& config, const TrafficConfig& traffic, const std::string& path, FaultList& faults) {
+  if (!traffic.classes.empty()) {
+    faults.Fault(path + ".buffers",
+                 "exact buffers have no classes: name one pool with `exact: true` as `pool`, or "
+                 "write buffers: pool");
+    return;
+  }
+  const PktmbufPoolConfig* pool = FindPool(config, traffic.pool);
+  if (pool == nullptr) return;
+  if (!pool->page_frag.exact) {
+    faults.Fault(path + ".buffers", absl::StrCat("pool ", Shown(pool->name),
+                                                 " has buffers of one room: write exact: "
+                                                 "true under pools[",
+                                                 pool - config.pools.data(), "], or buffers: pool here"));
+  }
+}
+
+// Whether whoever finds this pool empty takes a larger class instead.
+bool AllBorrow(const Config& config, const PktmbufPoolConfig& pool) {
+  for (const TrafficConfig& traffic : config.traffic) {
+    const std::vector<std::string> names = traffic.PoolNames();
+    if (std::find(names.begin(), names.end(), pool.name) == names.end()) continue;
+    if (traffic.classes.empty() || !traffic.borrow || RangeOf(config, traffic, pool).last) return false;
+  }
+  return true;
+}
+
 void CheckSize(const Config& config, size_t number, const std::string& path, FaultList& faults) {
   const BufferNeeds needs = NeedsOf(config, number);
   const uint32_t size = config.pools[number].size;
-  if (needs.rings == 0 || size >= needs.sum()) return;
+  if (needs.rings == 0 || size >= needs.sum() || AllBorrow(config, config.pools[number])) return;
   const std::string chains = needs.segments > 1 ? absl::StrCat(" (a frame takes ", needs.segments, ")") : "";
   faults.Warn(path + ".size", absl::StrCat(size, " buffers are fewer than can be held at once: rings ", needs.rings,
                                            " + caches ", needs.caches, " + bursts ", needs.bursts, " = ", needs.sum(),
@@ -64,12 +135,31 @@ void CheckSize(const Config& config, size_t number, const std::string& path, Fau
 
 }  // namespace
 
+void CheckBuffers(const Config& config, FaultList& faults) {
+  if (faults.Touches("pools")) return;
+  for (size_t i = 0; i < config.traffic.size(); ++i) {
+    const TrafficConfig& traffic = config.traffic[i];
+    const std::string path = absl::StrCat("traffic[", i, "]");
+    if (faults.Touches(path)) continue;
+    if (!traffic.classes.empty()) CheckClasses(config, traffic, path, faults);
+    if (traffic.buffers == TrafficConfig::Buffers::kExact) CheckExactSource(config, traffic, path, faults);
+    const PktmbufPoolConfig* pool = FindPool(config, traffic.pool);
+    if (pool != nullptr && pool->page_frag.exact && config.measure.track_owners) {
+      faults.Fault("measure.track_owners",
+                   absl::StrCat("buffers of pool ", Shown(pool->name),
+                                " have no header that a stamp fits into (exact: true): write track_owners: false, or "
+                                "exact: false and buffers: pool for the run that looks for a leak"));
+    }
+  }
+}
+
 void CheckPools(const Config& config, FaultList& faults) {
   const bool whole =
       !faults.Touches("veth") && !faults.Touches("traffic") && !faults.Touches("programs") && !faults.Touches("lcores");
   for (size_t i = 0; i < config.pools.size(); ++i) {
     const std::string path = PoolPath(i);
     if (faults.Touches(path)) continue;
+    CheckExact(config.pools[i], path, faults);
     CheckCache(config.pools[i], path, faults);
     CheckPage(config.pools[i], path, faults);
     if (whole) CheckSize(config, i, path, faults);

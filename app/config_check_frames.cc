@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "app/capture.h"
 #include "app/config_check.h"
+#include "app/config_sizes.h"
 #include "app/config_units.h"
 #include "app/device.h"
 #include "app/generated_frames.h"
@@ -23,15 +24,35 @@ constexpr uint32_t kEthernetHeader = 14;
 constexpr uint32_t kVlanTag = 4;  // a tagged frame may be longer by so much (the kernel's is_skb_forwardable)
 constexpr uint32_t kMostDataRoom = 65535;
 
-// Of the pools that sources use, the one with the smallest room: its frames are the first to need a second buffer.
-const PktmbufPoolConfig* TightestPool(const Config& config) {
-  const PktmbufPoolConfig* tightest = nullptr;
+// The pool that a source's longest frames come from.
+const PktmbufPoolConfig* LargestPool(const Config& config, const TrafficConfig& traffic) {
+  const PktmbufPoolConfig* largest = nullptr;
+  for (const std::string& name : traffic.PoolNames()) {
+    for (const PktmbufPoolConfig& pool : config.pools) {
+      if (pool.name == name && (largest == nullptr || pool.data_room > largest->data_room)) largest = &pool;
+    }
+  }
+  return largest;
+}
+
+// What the first frames to need a second buffer are in: the smallest of the largest buffers of all sources and ports.
+struct Tightest {
+  const PktmbufPoolConfig* pool = nullptr;  // none without sources and ports
+  uint32_t room = 0;                        // of one buffer, headroom included
+};
+
+Tightest TightestRoom(const Config& config) {
+  Tightest tightest;
+  const auto look = [&tightest](const PktmbufPoolConfig* pool, uint32_t room) {
+    if (pool != nullptr && (tightest.pool == nullptr || room < tightest.room)) tightest = {pool, room};
+  };
+  for (const TrafficConfig& traffic : config.traffic) {
+    look(LargestPool(config, traffic), LargestRoomOf(config, traffic));
+  }
   for (const PktmbufPoolConfig& pool : config.pools) {
-    const bool used = std::any_of(config.traffic.begin(), config.traffic.end(),
-                                  [&pool](const TrafficConfig& traffic) { return traffic.pool == pool.name; }) ||
-                      std::any_of(config.ports.begin(), config.ports.end(),
-                                  [&pool](const PortConfig& port) { return port.pool == pool.name; });
-    if (used && (tightest == nullptr || pool.data_room < tightest->data_room)) tightest = &pool;
+    for (const PortConfig& port : config.ports) {
+      if (port.pool == pool.name) look(&pool, pool.data_room);
+    }
   }
   return tightest;
 }
@@ -80,17 +101,16 @@ void CheckRecipe(const TrafficConfig& traffic, const std::string& path, FaultLis
 void CheckPoolHolds(const Config& config, const TrafficConfig& traffic, uint32_t longest, const std::string& path,
                     FaultList& faults) {
   if (faults.Touches(path) || faults.Touches("pools")) return;
-  for (size_t p = 0; p < config.pools.size(); ++p) {
-    const PktmbufPoolConfig& pool = config.pools[p];
-    if (pool.name != traffic.pool) continue;
-    const uint32_t first = pool.data_room - kHeadroom;
-    const uint32_t segments = longest <= first ? 1 : 2 + (longest - first - 1) / pool.data_room;
-    if (segments <= pool.size) continue;
-    faults.Fault(absl::StrCat("pools[", p, "].size"),
-                 absl::StrCat("a frame of ", longest, " bytes of `", traffic.name, "` takes ", segments,
-                              " buffers of data_room ", pool.data_room, ", the pool has ", pool.size,
-                              ": write size: ", segments, " or more, or a larger data_room"));
-  }
+  const PktmbufPoolConfig* pool = LargestPool(config, traffic);
+  if (pool == nullptr) return;
+  const uint32_t room = LargestRoomOf(config, traffic);
+  const uint32_t first = room - kHeadroom;
+  const uint32_t segments = longest <= first ? 1 : 2 + (longest - first - 1) / room;
+  if (segments <= pool->size) return;
+  faults.Fault(
+      absl::StrCat("pools[", pool - config.pools.data(), "].size"),
+      absl::StrCat("a frame of ", longest, " bytes of `", traffic.name, "` takes ", segments, " buffers of data_room ",
+                   room, ", the pool has ", pool->size, ": write size: ", segments, " or more, or a larger data_room"));
 }
 
 void WarnOfSkipped(const Capture& capture, const std::string& path, FaultList& faults) {
@@ -116,11 +136,11 @@ void WarnOfLong(const Capture& capture, const FrameLimit& limit, const std::stri
 }  // namespace
 
 void CheckMtus(const Config& config, FaultList& faults) {
-  const PktmbufPoolConfig* pool = TightestPool(config);
+  const auto [pool, room_of_pool] = TightestRoom(config);
   if (pool == nullptr || faults.Touches("pools")) return;
   std::map<std::string, const ProgramConfig*> programs;
   for (const ProgramConfig& program : config.programs) programs.emplace(program.name, &program);
-  const uint32_t limit = pool->data_room - kHeadroom - kEthernetHeader;
+  const uint32_t limit = room_of_pool - kHeadroom - kEthernetHeader;
   for (size_t i = 0; i < config.veth.size(); ++i) {
     for (size_t end = 0; end < 2; ++end) {
       const VethEndConfig& receiver = config.veth[i].ends[end];
@@ -137,8 +157,8 @@ void CheckMtus(const Config& config, FaultList& faults) {
           mtu_path,
           absl::StrCat("mtu ", decides.mtu, " is past ", limit, ", the limit for `", receiver.name, "`: its program `",
                        receiver.program, "` has frags: false and must see a frame in one buffer, and pool `",
-                       pool->name, "` has data_room ", pool->data_room, " - ", kHeadroom, " headroom - ",
-                       kEthernetHeader, " Ethernet = ", limit, "; write frags: true on the program",
+                       pool->name, "` has data_room ", room_of_pool, " - ", kHeadroom, " headroom - ", kEthernetHeader,
+                       " Ethernet = ", limit, "; write frags: true on the program",
                        room <= kMostDataRoom ? absl::StrCat(", data_room: ", room, " or more on the pool") : "",
                        limit >= 68 ? absl::StrCat(", or mtu: ", limit, " or less on both ends") : ""));
     }

@@ -125,11 +125,12 @@ void CheckDevices(const Config& config, References& programs, References& sinks)
 }
 
 // The pool of a source or a port: one that is there, or the only one.
-void CheckPool(const std::string& pool, const std::string& path, const Names& pools, References& to_pools,
-               FaultList& faults) {
+void CheckPool(const std::string& pool, const std::string& path, bool of_source, const Names& pools,
+               References& to_pools, FaultList& faults) {
   to_pools.Check(pool, path);
   if (!pool.empty() || !pools.complete || faults.Touches(path)) return;
-  faults.Fault(path, absl::StrCat("missing, and there are several pools: name one of ", ListNames(pools.names)));
+  faults.Fault(path, absl::StrCat("missing, and there are several pools: name one of ", ListNames(pools.names),
+                                  of_source ? ", or several as `classes`" : ""));
 }
 
 // A claim of a worker on an end or a source: right if it is there, and nobody else's.
@@ -176,10 +177,13 @@ void CheckNames(const Config& config, FaultList& faults) {
     const TrafficConfig& traffic = config.traffic[i];
     const std::string path = absl::StrCat("traffic[", i, "]");
     to_ends.Check(traffic.into, path + ".into");
-    CheckPool(traffic.pool, path + ".pool", pools, to_pools, faults);
+    if (traffic.classes.empty()) CheckPool(traffic.pool, path + ".pool", true, pools, to_pools, faults);
+    for (size_t c = 0; c < traffic.classes.size(); ++c) {
+      to_pools.Check(traffic.classes[c], absl::StrCat(path, ".classes[", c, "]"));
+    }
   }
   for (size_t i = 0; i < config.ports.size(); ++i) {
-    CheckPool(config.ports[i].pool, absl::StrCat("ports[", i, "].pool"), pools, to_pools, faults);
+    CheckPool(config.ports[i].pool, absl::StrCat("ports[", i, "].pool"), false, pools, to_pools, faults);
   }
   for (size_t i = 0; i < config.sinks.size(); ++i) {
     to_ends.Check(config.sinks[i].port, absl::StrCat("sinks[", i, "].port"));

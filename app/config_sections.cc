@@ -14,7 +14,8 @@ namespace halfpage {
 namespace {
 
 constexpr size_t kMostPools = 64;
-constexpr size_t kMostPairs = 16;  // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
+constexpr size_t kMostClasses = 8;  // PoolClasses::kMostClasses
+constexpr size_t kMostPairs = 16;   // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
 constexpr size_t kMostPorts = 32;
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
 constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
@@ -173,6 +174,8 @@ void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
                  {.min = 4096, .max = 131072, .bytes = true, .power_of_two = true, .word = "auto", .word_value = 0}));
   v.Value({"recycle", "page_frag: free pages go to the lcore's cache, all to one ring, or back to the arena"},
           Choice(pool.page_frag.recycle, {"lifo", "ring", "off"}));
+  v.Value({"exact", "page_frag: cuts buffers of any size for sources with `buffers: exact`; has no cache"},
+          Flag(pool.page_frag.exact));
   v.Value({"debug", "page_frag: refuse and report double and foreign frees"}, Flag(pool.page_frag.debug));
   v.Value({"colour", "page_frag: shift buffers page by page, against cache-set collisions"},
           Flag(pool.page_frag.colour));
@@ -247,6 +250,11 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.Value({"into", "end that sends the frames, for its peer to receive, or port", kRequired},
           Name(traffic.into, kDeviceName));
   v.Value({"pool", "buffers come from here; left out: the only pool"}, OptionalName(traffic.pool, 25));
+  v.List({"classes", "pools in place of `pool`, short to jumbo: each frame takes the smallest of these that it fits"},
+         Texts(traffic.classes, {.letters = TextRule::Letters::kName, .max = 25}, kMostClasses));
+  v.Value({"borrow", "with `classes`: from the next larger pool where a frame's own is empty"}, Flag(traffic.borrow));
+  v.Value({"buffers", "pool: with the pool's room; exact: as long as the frame, from a pool with `exact: true`"},
+          Choice(traffic.buffers, {"pool", "exact"}));
   v.Value({"count", "frames to send, 0: no limit"}, Number(traffic.count, {}));
   v.Value({"burst", "frames per transmit call"}, Number(traffic.burst, {.min = 1, .max = 64}));
   v.When(traffic.source == TrafficConfig::Source::kCapture, "source", "capture");

@@ -1,12 +1,15 @@
 #include "app/config_sizes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/device.h"
+#include "mempool/page_layout.h"
 #include "xdp_emul/device_string.h"
 
 namespace halfpage {
@@ -29,16 +32,10 @@ std::vector<std::string> Targets(const Config& config, const std::string& name) 
   return targets;
 }
 
-// The devices whose rings can hold buffers of the pool: those it is sent into or received from, the other ends of their
-// pairs, and where redirects and sinks take them from there.
-std::set<DeviceIndex> DevicesFed(const Config& config, const std::vector<Device>& devices, const std::string& pool) {
-  std::vector<std::string> reached;
-  for (const TrafficConfig& traffic : config.traffic) {
-    if (traffic.pool == pool) reached.push_back(traffic.into);
-  }
-  for (const PortConfig& port : config.ports) {
-    if (port.pool == pool) reached.push_back(port.name);
-  }
+// The devices whose rings can hold frames that enter at one of them: that one, the other end of its pair, and where
+// redirects and sinks take them from there.
+std::set<DeviceIndex> DevicesFed(const Config& config, const std::vector<Device>& devices, const std::string& into) {
+  std::vector<std::string> reached = {into};
   std::set<DeviceIndex> fed;
   while (!reached.empty()) {
     const DeviceIndex index = FindDevice(devices, reached.back());
@@ -82,24 +79,109 @@ uint32_t Segments(uint32_t frame, uint32_t data_room) {
   return frame <= first ? 1 : 2 + (frame - first - 1) / data_room;
 }
 
+// Of the source's frames, those that go into buffers with this range.
+double ShareOf(const TrafficConfig& traffic, const ClassRange& range, uint32_t longest) {
+  if (traffic.source == TrafficConfig::Source::kCapture) return longest > range.above ? 1 : 0;
+  uint64_t inside = 0;
+  uint64_t all = 0;
+  for (const auto& [size, weight] : traffic.sizes) {
+    all += weight;
+    inside += range.Holds(size) ? weight : 0;
+  }
+  return static_cast<double>(inside) / static_cast<double>(std::max<uint64_t>(all, 1));
+}
+
+// How many of `slots` hold such a frame at most, when each holds one with a chance of `share`.
+uint64_t SlotsHeld(uint64_t slots, double share) {
+  const auto all = static_cast<double>(slots);
+  return std::min(slots, static_cast<uint64_t>(std::ceil(all * share + 4 * std::sqrt(all * share * (1 - share)))));
+}
+
+bool Names(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
+  const std::vector<std::string> names = traffic.PoolNames();
+  return std::find(names.begin(), names.end(), pool.name) != names.end();
+}
+
+// Of a buffer in one piece, headroom included.
+uint32_t RoomOf(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
+  if (traffic.buffers != TrafficConfig::Buffers::kExact) return pool.data_room;
+  const auto layout = LayOutPage(static_cast<uint32_t>(PktmbufObjectBytes(pool.data_room)), pool.page_frag.page_size,
+                                 pool.page_frag.colour);
+  return layout.has_value() ? LargestExactBytes(layout->page_size()) - kMbufBytes : pool.data_room;
+}
+
 }  // namespace
+
+uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic) {
+  uint32_t largest = 0;
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (Names(traffic, pool)) largest = std::max(largest, RoomOf(traffic, pool));
+  }
+  return largest;
+}
+
+ClassRange RangeOf(const Config& config, const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
+  const uint32_t room = RoomOf(traffic, pool);
+  ClassRange range;
+  range.up_to = room - kHeadroom;
+  if (traffic.classes.empty()) return range;
+  for (const PktmbufPoolConfig& other : config.pools) {
+    if (!Names(traffic, other)) continue;
+    if (other.data_room < room) range.above = std::max<uint32_t>(range.above, other.data_room - kHeadroom);
+    if (other.data_room > room) range.last = false;
+  }
+  return range;
+}
+
+FrameMix ExactMixOf(const Config& config, const PktmbufPoolConfig& pool) {
+  constexpr uint64_t kParts = 1'000'000;
+  const std::vector<Device> devices = ListDevices(config);
+  FrameMix mix;
+  for (const TrafficConfig& traffic : config.traffic) {
+    if (traffic.buffers != TrafficConfig::Buffers::kExact || !Names(traffic, pool)) continue;
+    if (traffic.source == TrafficConfig::Source::kCapture) {
+      mix.emplace_back(LongestFrame(devices, traffic), kParts);
+      continue;
+    }
+    uint64_t all = 0;
+    for (const auto& [size, weight] : traffic.sizes) all += weight;
+    for (const auto& [size, weight] : traffic.sizes) {
+      mix.emplace_back(size, static_cast<uint32_t>(std::max<uint64_t>(1, weight * kParts / all)));
+    }
+  }
+  return mix;
+}
 
 BufferNeeds NeedsOf(const Config& config, size_t number) {
   const PktmbufPoolConfig& pool = config.pools[number];
   const std::vector<Device> devices = ListDevices(config);
   BufferNeeds needs;
   uint64_t frames = 0;
+  std::map<DeviceIndex, double> shares;  // by device, of the source with most
+  const auto feed = [&](const std::string& into, double share) {
+    for (const DeviceIndex device : DevicesFed(config, devices, into)) {
+      shares[device] = std::max(shares[device], share);
+    }
+  };
   for (const TrafficConfig& traffic : config.traffic) {
-    if (traffic.pool != pool.name) continue;
-    needs.segments = std::max(needs.segments, Segments(LongestFrame(devices, traffic), pool.data_room));
+    if (!Names(traffic, pool)) continue;
+    const ClassRange range = RangeOf(config, traffic, pool);
+    const uint32_t longest = LongestFrame(devices, traffic);
+    const double share = ShareOf(traffic, range, longest);
+    if (share == 0) continue;
+    if (range.last) needs.segments = std::max(needs.segments, Segments(longest, RoomOf(traffic, pool)));
     frames += traffic.burst;
+    feed(traffic.into, share);
   }
   for (const PortConfig& port : config.ports) {
-    if (port.pool == pool.name)
-      needs.segments = std::max(needs.segments, Segments(port.mtu + kFrameOverMtu, pool.data_room));
+    if (port.pool != pool.name) continue;
+    needs.segments = std::max(needs.segments, Segments(port.mtu + kFrameOverMtu, pool.data_room));
+    feed(port.name, 1);
   }
+  std::map<double, uint64_t> slots_by_share;
+  for (const auto& [device, share] : shares) slots_by_share[share] += Slots(config, device);
   uint64_t slots = 0;
-  for (const DeviceIndex device : DevicesFed(config, devices, pool.name)) slots += Slots(config, device);
+  for (const auto& [share, count] : slots_by_share) slots += SlotsHeld(count, share);
   if (slots == 0) return needs;
   const uint64_t workers = config.lcores.workers.size();
   frames += workers * (config.measure.budget + config.measure.bulk);

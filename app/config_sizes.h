@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "app/config.h"
+#include "mempool/footprint.h"
 
 namespace halfpage {
 
 // Places in which buffers of one pool can be at the same time, in buffers. Only `segments` is not 0 for a pool that no
-// source uses.
+// source uses. Of a generator's classes each is held by its share of the frames, and four standard deviations more,
+// for rings are filled at random; of a capture's any may be all.
 struct BufferNeeds {
   uint32_t segments = 1;  // buffers of the longest frame that can be sent from the pool
   uint64_t rings = 0;     // of every pair and port that its frames can reach
@@ -19,6 +21,25 @@ struct BufferNeeds {
 
   uint64_t sum() const { return rings + caches + bursts; }
 };
+
+// Bytes of the largest buffer that a frame of the source can be in, headroom included: of its pool, of its largest
+// class, or of an exact pool's page. 0 where it names no pool that is there.
+uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic);
+
+// The lengths of frames that go into one pool of a source's: past `above`, up to `up_to` in one buffer. The last class
+// takes what is longer too, as chains.
+struct ClassRange {
+  uint32_t above = 0;
+  uint32_t up_to = 0;
+  bool last = true;
+
+  bool Holds(uint32_t length) const { return length > above && (last || length <= up_to); }
+};
+ClassRange RangeOf(const Config& config, const TrafficConfig& traffic, const PktmbufPoolConfig& pool);
+
+// The lengths that sources take from an exact pool, each source as often as any other. Of a capture, which is not read
+// here, every frame counts as the longest that crosses the pair. Empty where no source takes exact buffers from it.
+FrameMix ExactMixOf(const Config& config, const PktmbufPoolConfig& pool);
 
 // rte_mempool flushes a cache at 1.5 times its size (CALC_CACHE_FLUSHTHRESH), and refuses a pool below that.
 inline uint64_t CacheHolds(uint32_t cache) {

@@ -46,8 +46,15 @@ EalMemory MemoryOf(const EalConfig& eal) {
 }
 
 FootprintTerms TermsOf(const Config& config) {
-  return {.hugepages = MemoryOf(config.eal).hugepages,
-          .workers = static_cast<uint32_t>(std::max<size_t>(config.lcores.workers.size(), 1))};
+  FootprintTerms terms;
+  terms.hugepages = MemoryOf(config.eal).hugepages;
+  terms.workers = static_cast<uint32_t>(std::max<size_t>(config.lcores.workers.size(), 1));
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (!pool.page_frag.exact) continue;
+    FrameMix mix = ExactMixOf(config, pool);
+    if (!mix.empty()) terms.exact.emplace(pool.name, std::move(mix));
+  }
+  return terms;
 }
 
 // One ring per queue and end; RING_F_EXACT_SZ doubles a ring whose slots are a power of two.
@@ -66,6 +73,7 @@ std::string ReasonOf(const PktmbufPoolConfig& pool, const PoolFootprint& own, co
                            : "the system's pages, which no object crosses without hugepages";
   }
   if (pool.page_frag.page_size != 0) return "as page_size says";
+  if (pool.page_frag.exact) return "auto: by data_room, which is what other takers than exact sources get";
   const uint32_t usual = 32 * 1024;
   if (own.page_bytes == usual) return "auto: 32KiB waste little and are as fast as larger ones";
   if (own.page_bytes < usual) {
@@ -73,6 +81,28 @@ std::string ReasonOf(const PktmbufPoolConfig& pool, const PoolFootprint& own, co
                         " buffers that one word of bits covers");
   }
   return "auto: 32KiB would hold fewer than three buffers";
+}
+
+std::vector<std::string> TakenFor(const Config& config, const PktmbufPoolConfig& pool) {
+  std::vector<std::string> lines;
+  for (const TrafficConfig& traffic : config.traffic) {
+    const std::vector<std::string> names = traffic.PoolNames();
+    if (std::find(names.begin(), names.end(), pool.name) == names.end()) continue;
+    if (!traffic.classes.empty()) {
+      const ClassRange range = RangeOf(config, traffic, pool);
+      const std::string longer = !range.last        ? traffic.borrow ? "; when empty, from the next larger pool" : ""
+                                 : names.size() > 1 ? ", and longer ones as chains"
+                                                    : "";
+      lines.push_back(absl::StrCat("class of `", traffic.name, "`: frames of ", range.above + 1, " to ", range.up_to,
+                                   " bytes", longer));
+    } else if (traffic.buffers == TrafficConfig::Buffers::kExact) {
+      lines.push_back(absl::StrCat("cut exactly for `", traffic.name, "`",
+                                   traffic.source == TrafficConfig::Source::kCapture
+                                       ? ", whose frames all count as the longest that crosses the pair"
+                                       : ""));
+    }
+  }
+  return lines;
 }
 
 uint64_t StockTotal(const Config& config, bool hugepages) {
@@ -131,6 +161,7 @@ MemoryPlan PlanMemory(const Config& config) {
     pool.stock_small = ComputeStockFootprint(pool.config, {.hugepages = false});
     pool.cliff = FindPackingCliff(pool.config, plan.terms);
     pool.page_reason = ReasonOf(pool.config, pool.own, plan.terms);
+    pool.taken_for = TakenFor(config, pool.config);
   }
   plan.ring_bytes = RingBytes(config);
   plan.needed = plan.ring_bytes + plan.memory.total;

@@ -22,6 +22,8 @@ struct PoolPlan {
   PoolFootprint stock_small;      // and without hugepages
   PackingCliff cliff;
   std::string page_reason;  // why the page has the size it has
+  // What sources take from it as one of their classes, or exactly: a sentence for each.
+  std::vector<std::string> taken_for;
 
   uint64_t nominal_per_buffer() const { return config.data_room; }
   double real_per_buffer() const { return static_cast<double>(own.total()) / config.size; }

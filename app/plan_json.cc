@@ -29,12 +29,14 @@ Json PoolJson(const PoolPlan& pool) {
   Json json = {{"name", pool.config.name},
                {"socket", SocketJson(pool.config.socket)},
                {"ops", pool.config.ops},
+               {"exact", pool.config.page_frag.exact},
                {"size", pool.config.size},
                {"cache", pool.config.cache},
                {"bytes_per_buffer_nominal", pool.nominal_per_buffer()},
                {"bytes_per_buffer_real", pool.real_per_buffer()}};
   json.update(FootprintJson(pool.own, pool.config.size));
   json["page_reason"] = pool.page_reason;
+  json["taken_for"] = pool.taken_for;
   json["held_at_once"] = {{"rings", pool.needs.rings},
                           {"caches", pool.needs.caches},
                           {"bursts", pool.needs.bursts},

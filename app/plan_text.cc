@@ -23,7 +23,8 @@ std::string PoolTable(const MemoryPlan& plan) {
                                  "pages MiB", "caches MiB", "other MiB", "sum MiB", "bytes/buffer"}};
   for (const PoolPlan& pool : plan.pools) {
     rows.push_back({pool.config.name, Socket(pool.config.socket), pool.config.ops, absl::StrCat(pool.config.size),
-                    absl::StrCat(pool.config.data_room), FormatBytes(pool.own.page_bytes),
+                    pool.config.page_frag.exact ? "exact" : absl::StrCat(pool.config.data_room),
+                    FormatBytes(pool.own.page_bytes),
                     pool.own.objects_per_page > 0 ? absl::StrCat(pool.own.objects_per_page) : "several each",
                     absl::StrCat(pool.own.pages), Mib(pool.own.buffer_bytes), Mib(pool.own.cache_bytes),
                     Mib(pool.own.other_bytes), Mib(pool.own.total()), absl::StrFormat("%.0f", pool.real_per_buffer())});
@@ -45,7 +46,12 @@ std::string StockTable(const MemoryPlan& plan) {
 }
 
 // "room 1920: one per 4 KiB page; 64 bytes less: two per page".
-std::string CliffText(const PackingCliff& cliff, uint32_t room) {
+std::string CliffText(const PoolPlan& plan) {
+  const PackingCliff& cliff = plan.cliff;
+  const uint32_t room = plan.config.data_room;
+  if (plan.config.page_frag.exact) {
+    return absl::StrFormat("packing: back to back, %u buffers to a page on average", plan.own.objects_per_page);
+  }
   if (cliff.page_bytes == 0) return "packing: objects lie back to back in hugepages, every room is as good";
   std::string text = absl::StrFormat("packing: room %u: %u per page of %s; rooms up to %u cost the same", room,
                                      cliff.objects_per_page, FormatBytes(cliff.page_bytes), cliff.largest_room);
@@ -61,11 +67,18 @@ std::string PoolNotes(const MemoryPlan& plan) {
   for (const PoolPlan& pool : plan.pools) {
     const PktmbufPoolConfig& config = pool.config;
     absl::StrAppendFormat(&text, "  %s\n", config.name);
-    absl::StrAppendFormat(&text, "    buffer: %u bytes nominal, %u with 64 of header, 128 of mbuf and rounding",
-                          config.data_room, pool.own.object_bytes);
+    if (config.page_frag.exact) {
+      absl::StrAppendFormat(
+          &text, "    buffer: as long as its frame, on average %u bytes with 128 of mbuf and 128 of headroom",
+          pool.own.object_bytes);
+    } else {
+      absl::StrAppendFormat(&text, "    buffer: %u bytes nominal, %u with 64 of header, 128 of mbuf and rounding",
+                            config.data_room, pool.own.object_bytes);
+    }
     absl::StrAppendFormat(&text, ", %.0f with all there is\n", pool.real_per_buffer());
     absl::StrAppendFormat(&text, "    page: %s (%s)\n", FormatBytes(pool.own.page_bytes), pool.page_reason);
-    absl::StrAppendFormat(&text, "    %s\n", CliffText(pool.cliff, config.data_room));
+    absl::StrAppendFormat(&text, "    %s\n", CliffText(pool));
+    for (const std::string& line : pool.taken_for) absl::StrAppendFormat(&text, "    %s\n", line);
     const BufferNeeds& needs = pool.needs;
     if (needs.rings == 0) {
       absl::StrAppend(&text, "    size: no source uses this pool\n");

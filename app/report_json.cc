@@ -26,6 +26,12 @@ Json TrafficJson(const TrafficSnapshot& source) {
                {"sent", source.sent},
                {"refused", Reasons(source.refused)},
                {"nobuf", source.nobuf}};
+  if (!source.classes.empty()) {
+    json["classes"] = Json::array();
+    for (const ClassSnapshot& each : source.classes) {
+      json["classes"].push_back({{"pool", each.pool}, {"borrowed", each.borrowed}, {"nobuf", each.nobuf}});
+    }
+  }
   if (source.capture_frames != 0) {
     json["capture"] = {
         {"frames", source.capture_frames}, {"skipped", Named(source.skipped)}, {"damage", source.damage}};
@@ -76,6 +82,8 @@ Json PoolJson(const PoolSnapshot& pool) {
                {"ops", pool.ops},
                {"size", pool.size},
                {"data_room", pool.data_room},
+               {"exact", pool.exact},
+               {"borrowed", pool.borrowed},
                {"buffers_in_use", pool.buffers_in_use},
                {"kept_by_drivers", pool.kept_by_drivers},
                {"pages_in_flight", pool.pages_in_flight}};

@@ -44,6 +44,11 @@ std::string TrafficTable(const Snapshot& snapshot) {
     if (Sum(source.refused) != 0) {
       absl::StrAppend(&notes, "  traffic ", source.name, ": refused by reason: ", Reasons(source.refused), "\n");
     }
+    for (const ClassSnapshot& each : source.classes) {
+      if (each.borrowed + each.nobuf == 0) continue;
+      absl::StrAppend(&notes, "  traffic ", source.name, ": frames for pool ", each.pool, ": ", each.borrowed,
+                      " borrowed from a larger one, ", each.nobuf, " found none\n");
+    }
     if (!source.skipped.empty()) {
       absl::StrAppend(&notes, "  capture of ", source.name, ": ", NamedCounts(source.skipped, false),
                       source.damage.empty() ? "" : absl::StrCat(" (", source.damage, ")"), "\n");
@@ -124,11 +129,14 @@ std::string SinkTable(const Snapshot& snapshot) {
 std::string PoolLines(const Snapshot& snapshot) {
   std::string text;
   for (const PoolSnapshot& pool : snapshot.pools) {
-    absl::StrAppendFormat(&text, "  pool %s: %s, %u buffers of %u bytes", pool.name, pool.ops, pool.size,
-                          pool.data_room);
+    absl::StrAppendFormat(&text, "  pool %s: %s, %u buffers of %s", pool.name, pool.ops, pool.size,
+                          pool.exact ? "their frames' length" : absl::StrCat(pool.data_room, " bytes"));
+    if (pool.borrowed != 0) absl::StrAppend(&text, ", borrowed ", pool.borrowed);
     if (pool.page_frag) {
-      absl::StrAppendFormat(&text, ", %u to a page of %u KiB, %.1f MiB resident\n    pages: ", pool.objects_per_page,
-                            pool.page_size / 1024, static_cast<double>(pool.bytes_resident) / (1024 * 1024));
+      const std::string packing =
+          pool.exact ? "back to back on pages" : absl::StrCat(pool.objects_per_page, " to a page");
+      absl::StrAppendFormat(&text, ", %s of %u KiB, %.1f MiB resident\n    pages: ", packing, pool.page_size / 1024,
+                            static_cast<double>(pool.bytes_resident) / (1024 * 1024));
       absl::StrAppend(&text, NamedCounts(pool.counters, false));
     }
     absl::StrAppend(&text, "\n");
@@ -185,6 +193,10 @@ std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
                           8 * PerSecond(device.bytes, device_before.bytes, seconds),
                           PerSecond(device.sent_through, device_before.sent_through, seconds),
                           8 * PerSecond(sent_bytes, sent_bytes_before, seconds));
+  }
+  for (const PoolSnapshot& pool : now.pools) {
+    absl::StrAppendFormat(&text, "  pool %s: %u of %u buffers in use, borrowed %u\n", pool.name, pool.buffers_in_use,
+                          pool.size, pool.borrowed);
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -40,8 +41,10 @@ int Fail(const absl::Status& status) {
 
 void WatchForLeaks(const Topology& topology, double seconds, std::vector<LeakWatch>& watches) {
   const std::vector<uint64_t> in_use = topology.BuffersInUse();
+  // What stands in rings is on its way: rings that fill up at the start, or behind a slow worker, are no leak.
+  const uint64_t waiting = topology.FramesWaiting();
   for (size_t p = 0; p < watches.size(); ++p) {
-    if (const auto warning = watches[p].Sample(seconds, in_use[p])) {
+    if (const auto warning = watches[p].Sample(seconds, in_use[p] - std::min(in_use[p], waiting))) {
       std::fprintf(stderr, "halfpage: warning: %s\n", warning->c_str());
     }
   }

@@ -18,13 +18,21 @@ namespace halfpage {
 
 using RefusalCounts = std::array<uint64_t, kRefusals>;
 
+// One of the pools that a source takes its buffers from, by the frame's length.
+struct ClassSnapshot {
+  std::string pool;
+  uint64_t borrowed = 0;  // frames of this class that took a buffer of a larger one
+  uint64_t nobuf = 0;     // frames of this class that found none at all, counted each time
+};
+
 struct TrafficSnapshot {
   std::string name;
   std::string into;
   uint64_t generated = 0;
   uint64_t sent = 0;
   RefusalCounts refused = {};
-  uint64_t nobuf = 0;  // frames that waited for a buffer, counted each time
+  uint64_t nobuf = 0;                  // frames that waited for a buffer, counted each time
+  std::vector<ClassSnapshot> classes;  // empty where the source has one pool
   // Of a capture: frames in the file, and records that did not become frames, by reason.
   uint64_t capture_frames = 0;
   std::vector<std::pair<std::string, uint64_t>> skipped;
@@ -80,6 +88,8 @@ struct PoolSnapshot {
   uint16_t data_room = 0;
   uint64_t buffers_in_use = 0;
   uint64_t kept_by_drivers = 0;      // of those in use after Stop(), as many as drivers may keep for good
+  uint64_t borrowed = 0;             // buffers that frames of this class took from larger ones, over all sources
+  bool exact = false;                // buffers are as long as their frames
   std::vector<LeakedBuffers> leaks;  // who holds them, after Stop()
   bool page_frag = false;            // the fields below have a meaning
   uint64_t pages_in_flight = 0;

@@ -3,7 +3,6 @@
 #include <rte_cycles.h>
 #include <rte_launch.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -72,6 +71,12 @@ rte_mempool* Topology::FindPool(const std::string& name) const {
     if (pool.config().name == name) return pool.get();
   }
   return pools_.front().get();
+}
+
+std::vector<rte_mempool*> Topology::FindPools(const TrafficConfig& traffic) const {
+  std::vector<rte_mempool*> found;
+  for (const std::string& name : traffic.PoolNames()) found.push_back(FindPool(name));
+  return found;
 }
 
 absl::Status Topology::Start() {

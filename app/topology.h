@@ -48,6 +48,8 @@ class Topology {
 
   // Buffers in use by pool, in the configuration's order, and nothing else: cheap enough to look often.
   std::vector<uint64_t> BuffersInUse() const;
+  // Frames in all rings of all pairs, on their way to somebody.
+  uint64_t FramesWaiting() const;
 
   // Reads every counter. After Stop() the numbers are final; before, they are some recent moment's.
   Snapshot Read() const;
@@ -71,6 +73,7 @@ class Topology {
   const Program* FindProgram(const std::string& name) const;
   size_t FindSink(const std::string& name) const;
   rte_mempool* FindPool(const std::string& name) const;
+  std::vector<rte_mempool*> FindPools(const TrafficConfig& traffic) const;
   // Whether a configured worker sends through a device: by a source, XDP_TX, a redirect or a sink.
   bool SendsThrough(const WorkerConfig& worker, DeviceIndex device) const;
   // How many of the first `workers` do.

@@ -20,6 +20,7 @@ PoolSnapshot ReadPool(const PktmbufPool& pool) {
   out.size = pool.config().size;
   out.data_room = pool.config().data_room;
   out.buffers_in_use = pool.in_use();
+  out.exact = pool.config().page_frag.exact;
   const auto stats = ReadPageFragStats(pool.get());
   if (!stats.has_value()) return out;
   out.page_frag = true;
@@ -70,6 +71,11 @@ TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& c
   out.sent = generator.sent.Read();
   AddTo(out.refused, generator.refused);
   out.nobuf = generator.nobuf.Read();
+  if (const PoolClasses* classes = generator.source.classes()) {
+    for (size_t c = 0; c < classes->size(); ++c) {
+      out.classes.push_back({classes->pool(c)->name, classes->borrowed(c).Read(), classes->nobuf(c).Read()});
+    }
+  }
   if (const Capture* capture = generator.source.capture()) {
     out.capture_frames = capture->size();
     out.skipped.assign(capture->skipped().begin(), capture->skipped().end());
@@ -137,6 +143,11 @@ Snapshot Topology::Read() const {
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     out.pools.push_back(ReadPool(pools_[p]));
+    for (const TrafficSnapshot& source : out.traffic) {
+      for (const ClassSnapshot& each : source.classes) {
+        if (each.pool == out.pools.back().name) out.pools.back().borrowed += each.borrowed;
+      }
+    }
     if (p >= leaks_.size()) continue;
     out.pools.back().leaks = leaks_[p];
     out.pools.back().kept_by_drivers = std::min<uint64_t>(pools_[p].in_use(), KeptByDrivers(pools_[p].config().name));

@@ -13,11 +13,14 @@ constexpr useconds_t kLook = 200;  // microseconds between looks at the workers
 
 }  // namespace
 
+uint64_t Topology::FramesWaiting() const {
+  uint64_t frames = 0;
+  for (const VethPair& pair : pairs_) frames += pair.Waiting(0) + pair.Waiting(1);
+  return frames;
+}
+
 bool Topology::RingsEmpty() const {
-  for (const VethPair& pair : pairs_) {
-    if (pair.Waiting(0) + pair.Waiting(1) != 0) return false;
-  }
-  return true;
+  return FramesWaiting() == 0;
 }
 
 uint64_t Topology::Received() const {

@@ -111,7 +111,7 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
   for (uint64_t t = 0; t < sources; ++t) {
     const TrafficConfig& traffic = config_.traffic[t];
     if (!Contains(config.generate, traffic.name)) continue;
-    auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPool(traffic.pool));
+    auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPools(traffic));
     if (!source.ok()) return source.status();
     const DeviceIndex into = FindDevice(devices_, traffic.into);
     const bool looked_at =

@@ -13,39 +13,15 @@
 #include <cstddef>
 
 #include "app/traffic_source.h"
+#include "mempool/raw_buffers.h"
 
 namespace halfpage {
 namespace {
 
 constexpr uint32_t kBlock = kFrameHeadBytes;
+constexpr uint16_t kMaxFill = 64;
 // A 65535-byte frame in the smallest rooms that Create() admits: one byte in the first, 129 in each other.
 constexpr uint32_t kMaxSegments = 1 + (65534 + RTE_PKTMBUF_HEADROOM) / (RTE_PKTMBUF_HEADROOM + 1);
-
-// All or nothing. With mbuf debugging DPDK's own calls do it, for their checks.
-inline bool GetBuffers(rte_mempool* pool, rte_mbuf** buffers, uint32_t n) {
-#ifdef RTE_LIBRTE_MBUF_DEBUG
-  return rte_pktmbuf_alloc_bulk(pool, buffers, n) == 0;
-#else
-  return rte_mempool_get_bulk(pool, reinterpret_cast<void**>(buffers), n) == 0;
-#endif
-}
-
-// Gives back buffers that were got and not chained.
-inline void PutBuffers(rte_mempool* pool, rte_mbuf** buffers, uint32_t n) {
-#ifdef RTE_LIBRTE_MBUF_DEBUG
-  rte_pktmbuf_free_bulk(buffers, n);
-#else
-  if (n != 0) rte_mempool_put_bulk(pool, reinterpret_cast<void**>(buffers), n);
-#endif
-}
-
-// As many of `n` as the pool has. One by one where it has not got them all, which happens under shortage only.
-inline uint16_t GetSome(rte_mempool* pool, rte_mbuf** buffers, uint16_t n) {
-  if (GetBuffers(pool, buffers, n)) return n;
-  uint16_t got = 0;
-  while (got < n && GetBuffers(pool, buffers + got, 1)) ++got;
-  return got;
-}
 
 // All of an mbuf from rearm_data to the RSS hash, as four words. (Built as a struct and copied, the copy waits for the
 // narrower stores that made it: 30 cycles a frame.)
@@ -123,7 +99,7 @@ bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template
   const uint32_t data_room = room + RTE_PKTMBUF_HEADROOM;  // further segments use all of it
   const uint32_t further = (frame.length - room + data_room - 1) / data_room;
   rte_mbuf* segments[kMaxSegments];
-  if (!GetBuffers(pool, segments, further)) return false;
+  if (!GetRaw(pool, segments, further)) return false;
 
   StartBuffer(first, RTE_PKTMBUF_HEADROOM, static_cast<uint16_t>(1 + further), frame.length,
               static_cast<uint16_t>(room));
@@ -141,11 +117,57 @@ bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template
   return true;
 }
 
+// As many of `n` buffers as there are, for the next frames in their order.
+uint16_t TrafficSource::GetBuffers(rte_mbuf** frames, uint16_t n) {
+  if (classes_ == nullptr) return GetSomeRaw(pool_, frames, n);
+  uint32_t lengths[kMaxFill];
+  for (uint16_t i = 0; i < n; ++i) lengths[i] = LengthAhead(i);
+  return classes_->TakeBulk(frames, lengths, n);
+}
+
+void TrafficSource::GiveBack(rte_mbuf** frames, uint16_t n) {
+  for (uint16_t i = 0; i < n; ++i) PutRaw(frames[i]->pool, frames + i, 1);
+}
+
+// Allocates and copies: the buffers come with all their fields written. One bulk from each long frame to the next.
+uint16_t TrafficSource::FillExact(rte_mbuf** frames, uint16_t n) {
+  constexpr ExactRoom kRoom = {RTE_PKTMBUF_HEADROOM, 0};
+  uint32_t lengths[kMaxFill];
+  for (uint16_t i = 0; i < n; ++i) lengths[i] = LengthAhead(i);
+  uint16_t got = 0;
+  while (got < n) {
+    uint16_t fit = got;
+    while (fit < n && lengths[fit] <= room_) ++fit;
+    const auto wanted = static_cast<uint16_t>(fit - got);
+    const uint16_t given = wanted == 0 ? uint16_t{0} : exact_->AllocBulk(frames + got, lengths + got, wanted, kRoom);
+    got = static_cast<uint16_t>(got + given);
+    if (given != wanted) break;
+    if (got == n) break;
+    frames[got] = exact_->Alloc(lengths[got], kRoom);
+    if (frames[got] == nullptr) break;
+    ++got;
+  }
+  return got;
+}
+
+void TrafficSource::CopyInto(rte_mbuf* first, const Template& frame, const uint8_t* head) {
+  if (first->nb_segs == 1) {
+    CopyFrame(FrameStart(first), head, frame.tail, frame.length);
+    return;
+  }
+  uint32_t at = 0;
+  for (rte_mbuf* segment = first; segment != nullptr; segment = segment->next) {
+    CopyPart(rte_pktmbuf_mtod(segment, uint8_t*), head, frame.tail, at, segment->data_len);
+    at += segment->data_len;
+  }
+}
+
 uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
   if (n == 0 || filled_ >= limit_) return 0;
   const uint64_t left = limit_ - filled_;
   const uint16_t wanted = left < n ? static_cast<uint16_t>(left) : n;
-  uint16_t got = GetSome(pool_, frames, wanted);
+  const bool exact = exact_.has_value();
+  uint16_t got = exact ? FillExact(frames, wanted) : GetBuffers(frames, wanted);
 
   const Template* const templates = templates_.data();
   const size_t size = templates_.size();
@@ -157,15 +179,17 @@ uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
     const Template& frame = templates[next];
     const uint8_t* head = frame.head + static_cast<size_t>(flow) * frame.stride;
     rte_mbuf* first = frames[filled];
-    if (frame.length <= room) {
+    if (exact) {
+      CopyInto(first, frame, head);
+    } else if (frame.length <= room) {
       StartBuffer(first, RTE_PKTMBUF_HEADROOM, 1, frame.length, static_cast<uint16_t>(frame.length));
       CopyFrame(FrameStart(first), head, frame.tail, frame.length);
     } else if (!FillChain(pool_, first, frame, head, room)) {
       // The buffers kept for later frames of this burst may be the very ones that are short.
-      PutBuffers(pool_, frames + filled + 1, static_cast<uint32_t>(got - filled - 1));
+      GiveBack(frames + filled + 1, static_cast<uint16_t>(got - filled - 1));
       got = static_cast<uint16_t>(filled + 1);
       if (!FillChain(pool_, first, frame, head, room)) {
-        PutBuffers(pool_, &first, 1);
+        GiveBack(&first, 1);
         break;
       }
     }

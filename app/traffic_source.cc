@@ -31,53 +31,77 @@ absl::Status CheckPool(const TrafficConfig& config, const rte_mempool* pool, uin
 
 }  // namespace
 
-absl::StatusOr<TrafficSource> TrafficSource::Create(const TrafficConfig& config, uint64_t seed, rte_mempool* pool) {
-  if (pool == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("traffic \"%s\": pool \"%s\" does not exist; create it first", config.name, config.pool));
+absl::StatusOr<TrafficSource> TrafficSource::Create(const TrafficConfig& config, uint64_t seed,
+                                                    absl::Span<rte_mempool* const> pools) {
+  const std::vector<std::string> names = config.PoolNames();
+  for (size_t p = 0; p < pools.size(); ++p) {
+    if (pools[p] == nullptr) {
+      return absl::InvalidArgumentError(absl::StrFormat("traffic \"%s\": pool \"%s\" does not exist; create it first",
+                                                        config.name, p < names.size() ? names[p] : ""));
+    }
+    // Fill() stores whole mbuf fields in one go and would lose the mark of external memory.
+    if ((rte_pktmbuf_priv_flags(pools[p]) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("traffic \"%s\": pool \"%s\" pins external memory to its mbufs; use a pool with its own data "
+                          "room",
+                          config.name, pools[p]->name));
+    }
   }
-  // Fill() stores whole mbuf fields in one go and would lose the mark of external memory.
-  if ((rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "traffic \"%s\": pool \"%s\" pins external memory to its mbufs; use a pool with its own data room", config.name,
-        pool->name));
-  }
-
   TrafficSource source;
-  uint32_t longest = 0;
-  source.limit_ = config.count == 0 ? UINT64_MAX : config.count;
+  absl::Status status = source.PrepareFrames(config, seed);
+  if (status.ok()) status = source.ChoosePools(config, pools);
+  if (!status.ok()) return status;
+  return source;
+}
+
+absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t seed) {
+  limit_ = config.count == 0 ? UINT64_MAX : config.count;
   if (config.source == TrafficConfig::Source::kCapture) {
     absl::StatusOr<Capture> read = Capture::Read(config.file);
     if (!read.ok()) return read.status();
-    source.capture_ = std::make_unique<Capture>(*std::move(read));
-    const Capture& capture = *source.capture_;
-    source.templates_.reserve(capture.size());
-    for (size_t i = 0; i < capture.size(); ++i) {
-      const absl::Span<const uint8_t> frame = capture.frame(i);
-      source.templates_.push_back({frame.data(), frame.data(), static_cast<uint32_t>(frame.size()), 0});
+    capture_ = std::make_unique<Capture>(*std::move(read));
+    templates_.reserve(capture_->size());
+    for (size_t i = 0; i < capture_->size(); ++i) {
+      const absl::Span<const uint8_t> frame = capture_->frame(i);
+      templates_.push_back({frame.data(), frame.data(), static_cast<uint32_t>(frame.size()), 0});
     }
-    longest = capture.longest();
-    if (!config.loop) source.limit_ = std::min<uint64_t>(source.limit_, capture.size());
-  } else {
-    absl::StatusOr<GeneratedFrames> made = GeneratedFrames::Create(config, seed);
-    if (!made.ok()) return made.status();
-    source.generated_ = std::make_unique<GeneratedFrames>(*std::move(made));
-    const GeneratedFrames& generated = *source.generated_;
-    source.templates_.reserve(generated.order().size());
-    for (const uint32_t size : generated.order()) {
-      source.templates_.push_back(
-          {generated.heads(size), generated.tail(), generated.lengths()[size], kFrameHeadBytes});
-    }
-    source.flows_ = generated.flows();
-    source.skew_ = generated.skew();
-    longest = *std::max_element(generated.lengths().begin(), generated.lengths().end());
+    if (!config.loop) limit_ = std::min<uint64_t>(limit_, capture_->size());
+    return absl::OkStatus();
   }
+  absl::StatusOr<GeneratedFrames> made = GeneratedFrames::Create(config, seed);
+  if (!made.ok()) return made.status();
+  generated_ = std::make_unique<GeneratedFrames>(*std::move(made));
+  const GeneratedFrames& generated = *generated_;
+  templates_.reserve(generated.order().size());
+  for (const uint32_t size : generated.order()) {
+    templates_.push_back({generated.heads(size), generated.tail(), generated.lengths()[size], kFrameHeadBytes});
+  }
+  flows_ = generated.flows();
+  skew_ = generated.skew();
+  return absl::OkStatus();
+}
 
-  const uint32_t data_room = rte_pktmbuf_data_room_size(pool);
-  if (absl::Status status = CheckPool(config, pool, data_room, longest); !status.ok()) return status;
-  source.pool_ = pool;
-  source.room_ = data_room - RTE_PKTMBUF_HEADROOM;
-  return source;
+uint32_t TrafficSource::LongestFrame() const {
+  if (capture_ != nullptr) return capture_->longest();
+  return *std::max_element(generated_->lengths().begin(), generated_->lengths().end());
+}
+
+absl::Status TrafficSource::ChoosePools(const TrafficConfig& config, absl::Span<rte_mempool* const> pools) {
+  auto classes = PoolClasses::Create(pools, config.borrow);
+  // One pool without room behind the headroom is told below, in the source's words.
+  if (!classes.ok() && pools.size() != 1) return classes.status();
+  pool_ = pools.size() == 1 ? pools.front() : classes->pool(classes->size() - 1);
+  uint32_t data_room = rte_pktmbuf_data_room_size(pool_);
+  if (config.buffers == TrafficConfig::Buffers::kExact) {
+    auto exact = ExactFrag::Over(pool_);
+    if (!exact.ok()) return exact.status();
+    exact_ = *std::move(exact);
+    data_room = exact_->longest({0, 0});
+  } else if (pools.size() > 1) {
+    classes_ = std::make_unique<PoolClasses>(*classes);
+  }
+  room_ = data_room - RTE_PKTMBUF_HEADROOM;
+  return CheckPool(config, pool_, data_room, LongestFrame());
 }
 
 void TrafficSource::LimitTo(uint64_t frames) {

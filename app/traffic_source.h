@@ -5,10 +5,15 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "app/capture.h"
 #include "app/config.h"
 #include "app/generated_frames.h"
+#include "mempool/exact_frag.h"
+#include "mempool/pool_classes.h"
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -21,10 +26,13 @@ namespace halfpage {
 // from `seed` (see generated_frames.h). Both are a cyclic list of byte ranges for the hot part (traffic_fill.cc).
 class TrafficSource {
  public:
-  // Prepares the frames. `seed` drives every random choice. `pool` outlives the source. Errors: those of Capture::Read
-  // for a capture, those of GeneratedFrames::Create for a generator, InvalidArgument for a pool whose buffers have no
-  // room behind the headroom, are external memory, or are too few to hold the longest frame at all.
-  static absl::StatusOr<TrafficSource> Create(const TrafficConfig& config, uint64_t seed, rte_mempool* pool);
+  // Prepares the frames. `seed` drives every random choice. `pools` outlive the source: one, or those that are its
+  // classes (in any order); one made with PageFragSettings::exact where `config.buffers` says so. Errors: those of
+  // Capture::Read for a capture, those of GeneratedFrames::Create for a generator, those of PoolClasses::Create and
+  // ExactFrag::Over, InvalidArgument for a pool whose buffers have no room behind the headroom, are external memory, or
+  // are too few to hold the longest frame at all.
+  static absl::StatusOr<TrafficSource> Create(const TrafficConfig& config, uint64_t seed,
+                                              absl::Span<rte_mempool* const> pools);
 
   TrafficSource(TrafficSource&&) = default;
   TrafficSource& operator=(TrafficSource&&) = default;
@@ -41,6 +49,8 @@ class TrafficSource {
   uint64_t filled() const { return filled_; }
   uint64_t nobuf() const { return nobuf_; }
   const Capture* capture() const { return capture_.get(); }
+  // The classes that its buffers come from, with their counters; null where there is one pool.
+  const PoolClasses* classes() const { return classes_.get(); }
   // Lowers the frame limit (`--count` split over sources); 0 leaves it.
   void LimitTo(uint64_t frames);
 
@@ -55,6 +65,16 @@ class TrafficSource {
   };
   TrafficSource() = default;
 
+  absl::Status PrepareFrames(const TrafficConfig& config, uint64_t seed);
+  absl::Status ChoosePools(const TrafficConfig& config, absl::Span<rte_mempool* const> pools);
+  uint32_t LongestFrame() const;
+
+  // Of the frame `i` places ahead.
+  uint32_t LengthAhead(uint16_t i) const { return templates_[(next_ + i) % templates_.size()].length; }
+  uint16_t GetBuffers(rte_mbuf** frames, uint16_t n);
+  void GiveBack(rte_mbuf** frames, uint16_t n);
+  uint16_t FillExact(rte_mbuf** frames, uint16_t n);
+  static void CopyInto(rte_mbuf* first, const Template& frame, const uint8_t* head);
   static bool FillChain(rte_mempool* pool, rte_mbuf* first, const Template& frame, const uint8_t* head, uint32_t room);
 
   // The worker writes these with every burst.
@@ -65,9 +85,11 @@ class TrafficSource {
   // Fixed before the run.
   uint64_t limit_ = 0;  // UINT64_MAX: none
   uint32_t flows_ = 1;
-  uint32_t skew_ = 0;  // added to the flow at each end of `templates_`
-  uint32_t room_ = 0;  // usable bytes of a first segment (data room less headroom)
-  rte_mempool* pool_ = nullptr;
+  uint32_t skew_ = 0;            // added to the flow at each end of `templates_`
+  uint32_t room_ = 0;            // usable bytes of a first segment (data room less headroom)
+  rte_mempool* pool_ = nullptr;  // the only one, or that of the last class: chains are of its buffers
+  std::unique_ptr<PoolClasses> classes_;
+  absl::optional<ExactFrag> exact_;
   std::vector<Template> templates_;
   std::unique_ptr<Capture> capture_;            // what templates point into,
   std::unique_ptr<GeneratedFrames> generated_;  // one or the other

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "mempool/page_frag_pool.h"
 #include "mempool/pktmbuf_pool.h"
 
@@ -39,6 +40,10 @@ class ExactFrag {
   // Errors: those of PktmbufPool::Create; InvalidArgument for a page size that is none. Control threads only.
   static absl::StatusOr<ExactFrag> Create(const ExactFragConfig& config);
 
+  // The same over a pool that somebody else owns and that outlives it. Errors: InvalidArgument for a pool that was not
+  // made with PageFragSettings::exact.
+  static absl::StatusOr<ExactFrag> Over(rte_mempool* pool);
+
   ExactFrag(ExactFrag&&) = default;
   ExactFrag& operator=(ExactFrag&&) = default;
 
@@ -55,15 +60,15 @@ class ExactFrag {
   uint32_t longest(ExactRoom room) const;
 
   rte_mempool* get() const { return mempool_; }
-  uint32_t in_use() const { return owner_.in_use(); }
-  void Flush() { owner_.Flush(); }  // as PktmbufPool::Flush()
+  uint32_t in_use() const { return rte_mempool_in_use_count(mempool_); }
+  void Flush() { pool_->Flush(); }  // as PktmbufPool::Flush(): there is no mempool cache above
 
  private:
-  explicit ExactFrag(PktmbufPool pool);
+  explicit ExactFrag(rte_mempool* pool);
 
-  PktmbufPool owner_;
-  rte_mempool* mempool_;  // as owner_ has it
-  PageFragPool* pool_;    // what the handler keeps behind it
+  absl::optional<PktmbufPool> owner_;  // nothing: the pool is another's
+  rte_mempool* mempool_;
+  PageFragPool* pool_;  // what the handler keeps behind it
 };
 
 }  // namespace halfpage

@@ -1,13 +1,21 @@
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "mempool/exact_frag.h"
 #include "mempool/page_frag.h"
 #include "mempool/pktmbuf_pool.h"
 
 namespace halfpage {
 
-ExactFrag::ExactFrag(PktmbufPool pool)
-    : owner_(std::move(pool)), mempool_(owner_.get()), pool_(static_cast<PageFragPool*>(mempool_->pool_data)) {}
+ExactFrag::ExactFrag(rte_mempool* pool) : mempool_(pool), pool_(static_cast<PageFragPool*>(pool->pool_data)) {}
+
+absl::StatusOr<ExactFrag> ExactFrag::Over(rte_mempool* pool) {
+  if (!ReadPageFragStats(pool).has_value() || !static_cast<PageFragPool*>(pool->pool_data)->exact) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "pool %s does not cut buffers of any size: make it with ops page_frag and `exact`", pool->name));
+  }
+  return ExactFrag(pool);
+}
 
 absl::StatusOr<ExactFrag> ExactFrag::Create(const ExactFragConfig& config) {
   PktmbufPoolConfig pool;
@@ -21,7 +29,9 @@ absl::StatusOr<ExactFrag> ExactFrag::Create(const ExactFragConfig& config) {
   pool.page_frag.exact = true;
   auto made = PktmbufPool::Create(pool);
   if (!made.ok()) return made.status();
-  return ExactFrag(*std::move(made));
+  ExactFrag exact(made->get());
+  exact.owner_ = *std::move(made);
+  return exact;
 }
 
 }  // namespace halfpage

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -10,6 +11,9 @@
 namespace halfpage {
 namespace {
 
+constexpr uint32_t kHeadroom = 128;     // RTE_PKTMBUF_HEADROOM
+constexpr int kTrialPages = 4096;       // of an exact pool
+constexpr int kTrialBuffers = 1 << 18;  // at most
 constexpr uint64_t kObjectHeader = 64;  // struct rte_mempool_objhdr in a whole cache line
 constexpr uint64_t kMbuf = 128;         // sizeof(struct rte_mbuf)
 constexpr uint64_t kSystemPage = 4096;
@@ -43,6 +47,19 @@ uint64_t StockBufferBytes(uint64_t size, uint64_t object, uint64_t page) {
   if (per_page == 0) return size * CeilDiv(object, page) * page;
   const uint64_t full = (size - 1) / per_page;
   return full * page + (size - full * per_page) * object;
+}
+
+const FrameMix& MixOf(const PktmbufPoolConfig& config, const FootprintTerms& terms, FrameMix* own_room) {
+  const auto mix = terms.exact.find(config.name);
+  if (mix != terms.exact.end()) return mix->second;
+  *own_room = {{config.data_room - std::min<uint32_t>(config.data_room, kHeadroom), 1}};
+  return *own_room;
+}
+
+// Pages that the arena expects the pool to fill: by its room, exact or not.
+uint64_t AnnouncedPages(const PktmbufPoolConfig& config) {
+  const auto layout = LayoutOf(config, config.data_room, config.page_frag.page_size);
+  return layout.has_value() ? CeilDiv(config.size, layout->objects) : 0;
 }
 
 // An arena that grows as PageArena does, pool by pool.
@@ -111,7 +128,7 @@ ArenaFootprint ComputeArena(int socket, const std::vector<size_t>& members, cons
   std::set<uint32_t> classes;
   for (const size_t p : members) {
     const PoolFootprint& pool = memory.pools[p];
-    model.AddPool(ClassOf(pool), CeilDiv(pools[p].size, pool.objects_per_page));
+    model.AddPool(ClassOf(pool), AnnouncedPages(pools[p]));
     classes.insert(ClassOf(pool));
   }
   for (const size_t p : members) model.Take(ClassOf(memory.pools[p]), memory.pools[p].pages);
@@ -126,6 +143,39 @@ uint64_t PktmbufObjectBytes(uint32_t data_room) {
   return CeilDiv(kObjectHeader + kMbuf + data_room, kCacheLine) * kCacheLine;
 }
 
+ExactPacking PackExact(const FrameMix& mix, uint32_t page_bytes) {
+  ExactPacking packing;
+  uint64_t all = 0;
+  for (const auto& [length, weight] : mix) all += weight;
+  if (all == 0) return packing;
+  const uint64_t largest = LargestExactBytes(page_bytes);
+  uint64_t random = 1;  // Knuth's linear congruential generator: the same on every machine
+  uint64_t left = 0;    // of the page that is being cut
+  uint64_t sum = 0;
+  int pages = 0;
+  int cut = 0;
+  while (cut < kTrialBuffers && pages < kTrialPages) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    uint64_t draw = (random >> 33) % all;
+    size_t i = 0;
+    for (; draw >= mix[i].second; ++i) draw -= mix[i].second;
+    // Segment by segment; only the first has headroom.
+    for (int64_t rest = int64_t{mix[i].first} + kHeadroom; rest > 0; rest -= static_cast<int64_t>(largest - kMbuf)) {
+      const uint64_t bytes = std::min(CeilDiv(kMbuf + static_cast<uint64_t>(rest), kCacheLine) * kCacheLine, largest);
+      if (bytes > left) {
+        ++pages;
+        left = page_bytes;
+      }
+      left -= bytes;
+      sum += bytes;
+      ++cut;
+    }
+  }
+  packing.buffer_bytes = static_cast<double>(sum) / cut;
+  packing.per_page = static_cast<double>(cut) / pages;
+  return packing;
+}
+
 PoolFootprint ComputePoolFootprint(const PktmbufPoolConfig& config, const FootprintTerms& terms) {
   if (!IsCarved(config)) return ComputeStockFootprint(config, terms);
   PoolFootprint footprint;
@@ -134,8 +184,16 @@ PoolFootprint ComputePoolFootprint(const PktmbufPoolConfig& config, const Footpr
   if (!layout.has_value()) return footprint;
   footprint.page_bytes = layout->page_size();
   footprint.objects_per_page = layout->objects;
+  double per_page = layout->objects;
+  if (config.page_frag.exact) {
+    FrameMix own_room;
+    const ExactPacking packing = PackExact(MixOf(config, terms, &own_room), layout->page_size());
+    footprint.object_bytes = static_cast<uint64_t>(std::ceil(packing.buffer_bytes));
+    footprint.objects_per_page = static_cast<uint32_t>(packing.per_page);
+    per_page = packing.per_page;
+  }
   // Lcores that carve side by side leave a page each that is not used up.
-  footprint.pages = CeilDiv(config.size, layout->objects) + std::max(terms.workers, 1u) - 1;
+  footprint.pages = static_cast<uint64_t>(std::ceil(config.size / per_page)) + std::max(terms.workers, 1u) - 1;
   footprint.buffer_bytes = footprint.pages * footprint.page_bytes;
   if (config.cache > 0) footprint.cache_bytes = kMempoolCacheBytes;
   // One lane more than workers: that of threads without an lcore id.
@@ -177,7 +235,8 @@ uint32_t LargestPoolSize(std::vector<PktmbufPoolConfig> pools, size_t index, con
   uint32_t fits = 0;
   uint32_t too_many = UINT32_MAX;
   // Bounded first: no buffer takes less than its object, and the arena is modelled extent by extent.
-  const uint64_t bound = available / PktmbufObjectBytes(pools[index].data_room) + 1;
+  const uint64_t least = pools[index].page_frag.exact ? kMbuf : PktmbufObjectBytes(pools[index].data_room);
+  const uint64_t bound = available / least + 1;
   too_many = static_cast<uint32_t>(std::min<uint64_t>(bound, too_many));
   while (too_many - fits > 1) {
     const uint32_t trial = fits + (too_many - fits) / 2;
@@ -189,7 +248,7 @@ uint32_t LargestPoolSize(std::vector<PktmbufPoolConfig> pools, size_t index, con
 
 PackingCliff FindPackingCliff(const PktmbufPoolConfig& config, const FootprintTerms& terms) {
   PackingCliff cliff;
-  if (!IsCarved(config) && terms.hugepages) return cliff;
+  if (config.page_frag.exact || (!IsCarved(config) && terms.hugepages)) return cliff;
   const PoolFootprint now = ComputePoolFootprint(config, terms);
   if (now.objects_per_page == 0) return cliff;
   cliff.page_bytes = now.page_bytes;

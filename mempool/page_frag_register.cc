@@ -25,6 +25,8 @@ RTE_LOG_REGISTER(page_frag_logtype, pmd.mempool.page_frag, NOTICE);
 namespace halfpage {
 namespace {
 
+static_assert(sizeof(rte_mbuf) == kMbufBytes, "page_layout.h knows no DPDK");
+
 constexpr char kOpsName[] = "page_frag";
 constexpr uint64_t kRingToken = 0x70616765'72696e67;  // of a pool served as a plain ring, in any process
 
@@ -113,9 +115,7 @@ int Alloc(rte_mempool* mempool) noexcept {
   pool->recycle = settings.recycle;
   pool->exact = settings.exact;
   pool->debug = settings.debug && !settings.exact;
-  // A buffer's length is 16 bits.
-  pool->largest_exact =
-      std::min<uint32_t>(layout->page_size(), sizeof(rte_mbuf) + UINT16_MAX / kCacheLine * kCacheLine);
+  pool->largest_exact = LargestExactBytes(layout->page_size());
   pool->credit_batch = CreditBatch(mempool);
   pool->arena = arena;
   pool->mempool = mempool;

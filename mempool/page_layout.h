@@ -52,6 +52,13 @@ struct PageLayout {
 // for one object.
 absl::optional<PageLayout> LayOutPage(uint32_t object_size, uint32_t page_size, bool colour);
 
+// The largest buffer of an exact pool, mbuf included: a page of it, or what 16 bits of length can name.
+inline constexpr uint32_t kMbufBytes = 128;  // sizeof(struct rte_mbuf)
+constexpr uint32_t LargestExactBytes(uint32_t page_size) {
+  constexpr uint32_t kMost = kMbufBytes + UINT16_MAX / kCacheLine * kCacheLine;
+  return page_size < kMost ? page_size : kMost;
+}
+
 // Which pages of a chunk can be used: the first ones hold its header and metadata.
 struct ChunkLayout {
   uint32_t first_page = 0;

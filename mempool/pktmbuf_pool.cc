@@ -49,6 +49,12 @@ absl::StatusOr<PktmbufPool> PktmbufPool::Create(const PktmbufPoolConfig& config)
                         "its size, and the pool must fill it",
                         config.name, config.cache, RTE_MEMPOOL_CACHE_MAX_SIZE, config.size));
   }
+  if (config.page_frag.exact && config.cache != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("pool %s: cache %u with buffers of any size (exact): a cached buffer would come back with "
+                        "another size's room; take cache 0",
+                        config.name, config.cache));
+  }
   rte_mempool* pool =
       rte_mempool_create_empty(config.name.c_str(), config.size, sizeof(rte_mbuf) + config.data_room, config.cache,
                                sizeof(rte_pktmbuf_pool_private), config.socket < 0 ? SOCKET_ID_ANY : config.socket, 0);

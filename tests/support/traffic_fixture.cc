@@ -76,7 +76,7 @@ std::vector<FrameBytes> Take(TrafficSource& source, size_t n, uint16_t burst) {
 }
 
 TrafficSource CreateSource(const TrafficConfig& config, rte_mempool* pool, uint64_t seed) {
-  absl::StatusOr<TrafficSource> source = TrafficSource::Create(config, seed, pool);
+  absl::StatusOr<TrafficSource> source = TrafficSource::Create(config, seed, absl::MakeConstSpan(&pool, 1));
   EXPECT_TRUE(source.ok()) << source.status();
   return *std::move(source);
 }

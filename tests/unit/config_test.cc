@@ -72,7 +72,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.eal.file_prefix, "everything");
   EXPECT_THAT(config.eal.args, ElementsAre("--log-level=lib.eal:debug", "-v", "it's \"quoted\" \\ # not a comment"));
 
-  ASSERT_EQ(config.pools.size(), 3u);
+  ASSERT_EQ(config.pools.size(), 4u);
   EXPECT_EQ(config.pools[0].name, "small");
   EXPECT_EQ(config.pools[0].size, 8192u);
   EXPECT_EQ(config.pools[0].data_room, 2048u);
@@ -84,6 +84,8 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.pools[1].ops, "ring_mp_mc");
   EXPECT_EQ(config.pools[1].cache, 0u);
   EXPECT_EQ(config.pools[2].page_frag.recycle, RecycleMode::kOff);
+  EXPECT_TRUE(config.pools[3].page_frag.exact);
+  EXPECT_EQ(config.pools[3].cache, 0u) << "an exact pool has none";
 
   ASSERT_EQ(config.veth.size(), 3u);
   EXPECT_EQ(config.veth[0].queues, 2u);
@@ -124,7 +126,11 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(filter.rules[4].ethertype, 0x0806);
   EXPECT_EQ(filter.rules[4].target, "veth2");
 
-  ASSERT_EQ(config.traffic.size(), 5u);
+  ASSERT_EQ(config.traffic.size(), 7u);
+  EXPECT_EQ(config.traffic[5].pool, "");
+  EXPECT_THAT(config.traffic[5].classes, ElementsAre("small", "large"));
+  EXPECT_FALSE(config.traffic[5].borrow);
+  EXPECT_EQ(config.traffic[6].buffers, TrafficConfig::Buffers::kExact);
   EXPECT_EQ(config.traffic[0].source, TrafficConfig::Source::kCapture);
   EXPECT_EQ(config.traffic[0].count, UINT64_MAX);
   EXPECT_EQ(config.traffic[0].file, SourcePath("tests/config/frames.pcap"));
@@ -157,7 +163,7 @@ TEST(Config, EverythingIsReadAsWritten) {
 
   ASSERT_EQ(config.lcores.workers.size(), 3u);
   EXPECT_THAT(config.lcores.workers[1].poll, ElementsAre("veth2", "veth3", "veth4", "veth5", "wan", "lan"));
-  EXPECT_THAT(config.lcores.workers[2].generate, ElementsAre("fixed", "single", "internet"));
+  EXPECT_THAT(config.lcores.workers[2].generate, ElementsAre("fixed", "single", "internet", "classed", "exactly"));
 
   EXPECT_EQ(config.measure.duration, 1.5);
   EXPECT_EQ(config.measure.count, 123456789u);

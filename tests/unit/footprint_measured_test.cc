@@ -9,10 +9,12 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "mempool/exact_frag.h"
 #include "mempool/footprint.h"
 #include "mempool/page_arena.h"
 #include "mempool/page_frag.h"
@@ -140,6 +142,38 @@ TEST_F(FootprintMeasured, StockPoolsAreWithinTwoPerCent) {
 TEST_F(FootprintMeasured, PoolsThatShareAnArenaAreWithinTwoPerCent) {
   Compare({{.room = 704, .cache = 256}, {.room = 1856, .page = 4096}, {.room = 9216, .cache = 256}});
   Compare({{.room = 2176}, {.room = 2176}, {.ops = "ring_mp_mc", .room = 2176, .cache = 256}});
+}
+
+// Every buffer of an exact pool out, cut for IMIX and jumbo frames in a random order.
+TEST_F(FootprintMeasured, ExactPoolsAreWithinTwoPerCent) {
+  const FrameMix mixes[] = {{{64, 1}}, {{64, 28}, {570, 16}, {1514, 4}}, {{64, 1}, {1514, 1}, {9000, 1}}};
+  for (const FrameMix& mix : mixes) {
+    for (const uint32_t page : {4096u, 32768u}) {
+      PktmbufPoolConfig config = PoolOf({.page = page}, 0);
+      config.page_frag.exact = true;
+      config.size = static_cast<uint32_t>((24u << 20) / PackExact(mix, page).buffer_bytes);
+      const FootprintTerms terms = {.hugepages = rte_eal_has_hugepages() != 0, .exact = {{config.name, mix}}};
+      const MemoryFootprint plan = ComputeFootprint({config}, terms);
+      auto pool = PktmbufPool::Create(config);
+      ASSERT_TRUE(pool.ok()) << pool.status();
+      auto exact = ExactFrag::Over(pool->get());
+      ASSERT_TRUE(exact.ok());
+      std::vector<uint32_t> lengths;
+      for (const auto& [bytes, weight] : mix) lengths.insert(lengths.end(), weight, bytes);
+      std::mt19937 random(7);
+      std::vector<rte_mbuf*> frames;
+      while (rte_mbuf* frame = exact->Alloc(lengths[random() % lengths.size()], {})) frames.push_back(frame);
+      // A chain that was one segment short leaves its first ones free.
+      while (rte_mbuf* frame = exact->Alloc(64, {})) frames.push_back(frame);
+      EXPECT_EQ(pool->in_use(), config.size);
+      const uint64_t heap = HeapInUse() - at_rest_;
+      EXPECT_LE(std::abs(Deviation(plan.total, heap)), kTolerance) << plan.total << " planned, " << heap;
+      EXPECT_LE(std::abs(Deviation(plan.pools[0].pages, ReadPageFragStats(pool->get())->pages_inflight)), kTolerance);
+      for (rte_mbuf* frame : frames) rte_pktmbuf_free(frame);
+      pool->Flush();
+      TrimPageFragArena(pool->get());
+    }
+  }
 }
 
 TEST_F(FootprintMeasured, PeakOfChunksStaysAfterTheyWentBack) {

@@ -188,5 +188,28 @@ TEST(PackingCliff, NeighboursOfEveryCliffPackAsItSays) {
   }
 }
 
+// By hand: 64 bytes with 128 of headroom and 128 of mbuf take 320, and 102 of them 32640 of 32768 bytes.
+TEST(Footprint, ExactBuffersOfOneLengthLieBackToBack) {
+  const ExactPacking packing = PackExact({{64, 1}}, 32768);
+  EXPECT_EQ(packing.buffer_bytes, 320);
+  EXPECT_NEAR(packing.per_page, 102, 0.1);
+  PktmbufPoolConfig pool;
+  pool.size = 10200;
+  pool.page_frag.exact = true;
+  pool.page_frag.page_size = 32768;
+  pool.cache = 0;
+  const PoolFootprint footprint = ComputePoolFootprint(pool, {.exact = {{pool.name, {{64, 1}}}}});
+  EXPECT_NEAR(static_cast<double>(footprint.pages), 100, 1);
+  EXPECT_EQ(footprint.object_bytes, 320u);
+}
+
+// Frames past a page are cut into whole pages and a rest.
+TEST(Footprint, ExactFramesPastAPageAreChains) {
+  const ExactPacking packing = PackExact({{9000, 1}}, 4096);
+  // 9128 bytes with headroom: 3968, 3968 and 1192, which with its mbuf takes 1344.
+  EXPECT_NEAR(packing.buffer_bytes, (4096 + 4096 + 1344) / 3.0, 0.01);
+  EXPECT_NEAR(packing.per_page, 1, 0.01) << "the third has its page to itself: the next frame begins with a whole one";
+}
+
 }  // namespace
 }  // namespace halfpage

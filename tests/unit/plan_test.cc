@@ -283,5 +283,38 @@ TEST(Plan, ConfigurationsThatAreShippedAreHeldToTheirPlan) {
   }
 }
 
+// By hand: 2 x 256 slots. Of 4 frames 3 are short: 384 slots and 4 x sqrt(512 x 3/4 x 1/4) = 39.2 more; of the long
+// ones 128 and as many more.
+TEST(Plan, AutoSizesClassesByTheirShareOfTheFrames) {
+  const auto plan = [](const std::string& sizes) {
+    return PlanOf(absl::StrCat("version: 1\n", kVeth, "traffic: [{name: udp, into: veth1, classes: [b, a], sizes: ",
+                               sizes, "}]\npools:\n  - {name: a, size: auto, data_room: 1664, cache: 0}\n",
+                               "  - {name: b, size: auto, data_room: 192, cache: 0}\n"));
+  };
+  const MemoryPlan mixed = plan("[{size: 64, weight: 3}, 1514]");
+  EXPECT_EQ(mixed.pools[1].needs.rings, 424u);
+  EXPECT_EQ(mixed.pools[0].needs.rings, 168u);
+  EXPECT_THAT(mixed.pools[1].taken_for, ElementsAre(HasSubstr("class of `udp`: frames of 1 to 64 bytes; when empty")));
+  EXPECT_THAT(mixed.pools[0].taken_for,
+              ElementsAre(HasSubstr("frames of 65 to 1536 bytes, and longer ones as chains")));
+  const MemoryPlan small = plan("64");
+  EXPECT_EQ(small.pools[1].needs.rings, 512u);
+  EXPECT_EQ(small.pools[0].needs.sum(), 0u);
+}
+
+TEST(Plan, ExactPoolsArePlannedByTheLengthsTakenFromThem) {
+  const auto plan = [](const std::string& sizes) {
+    return PlanOf(absl::StrCat("version: 1\n", kVeth,
+                               "traffic: [{name: udp, into: veth1, pool: a, buffers: exact, sizes: ", sizes,
+                               "}]\npools:\n  - {name: a, exact: true, size: 30000}\n"));
+  };
+  EXPECT_EQ(plan("64").pools[0].own.object_bytes, 320u);
+  EXPECT_EQ(plan("1514").pools[0].own.object_bytes, 1792u);
+  const MemoryPlan imix = plan("imix");
+  EXPECT_GT(imix.pools[0].own.object_bytes, 560u);
+  EXPECT_LT(imix.pools[0].own.object_bytes, 660u);
+  EXPECT_THAT(PlanText(imix, {}), HasSubstr("as long as its frame"));
+}
+
 }  // namespace
 }  // namespace halfpage

@@ -254,7 +254,7 @@ TEST_P(TrafficSourceOverHandler, MovedSourceGoesOnWhereItWas) {
 }
 
 TEST_P(TrafficSourceOverHandler, PoolThatCannotHoldOneFrameIsRefused) {
-  const absl::StatusOr<TrafficSource> source = TrafficSource::Create(CaptureOf({9000}, true), 1, Pool(35, 256));
+  const absl::StatusOr<TrafficSource> source = TrafficSource::Create(CaptureOf({9000}, true), 1, {Pool(35, 256)});
   EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(source.status().message()), HasSubstr("9000 bytes takes 36 buffers"));
 }
@@ -262,14 +262,15 @@ TEST_P(TrafficSourceOverHandler, PoolThatCannotHoldOneFrameIsRefused) {
 TEST_P(TrafficSourceOverHandler, PoolWithoutRoomBehindTheHeadroomIsRefused) {
   rte_mempool* pool = rte_pktmbuf_pool_create_by_ops("narrow", 63, 0, 0, 128, SOCKET_ID_ANY, GetParam());
   ASSERT_NE(pool, nullptr);
-  EXPECT_THAT(std::string(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, pool).status().message()),
+  EXPECT_THAT(std::string(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, {pool}).status().message()),
               HasSubstr("leaves nothing behind the headroom"));
   rte_mempool_free(pool);
 }
 
 // What does not depend on the handler.
 TEST(TrafficSource, MissingPoolIsRefused) {
-  EXPECT_EQ(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, nullptr).status().code(),
+  rte_mempool* none = nullptr;
+  EXPECT_EQ(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, {none}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -277,7 +278,7 @@ TEST(TrafficSource, PoolOfExternalMemoryIsRefused) {
   rte_mempool* pool = rte_pktmbuf_pool_create("external", 63, 0, 0, 2176, SOCKET_ID_ANY);
   ASSERT_NE(pool, nullptr);
   static_cast<rte_pktmbuf_pool_private*>(rte_mempool_get_priv(pool))->flags |= RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF;
-  EXPECT_THAT(std::string(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, pool).status().message()),
+  EXPECT_THAT(std::string(TrafficSource::Create(GeneratorTraffic({{64, 1}}), 1, {pool}).status().message()),
               HasSubstr("pins external memory"));
   rte_mempool_free(pool);
 }
@@ -288,7 +289,7 @@ TEST(TrafficSource, CaptureErrorsAreThoseOfReading) {
   TrafficConfig config;
   config.source = TrafficConfig::Source::kCapture;
   config.file = "/nonexistent/in.pcap";
-  EXPECT_EQ(TrafficSource::Create(config, 1, pool).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(TrafficSource::Create(config, 1, {pool}).status().code(), absl::StatusCode::kNotFound);
   rte_mempool_free(pool);
 }
 
