@@ -44,14 +44,16 @@ bool IsRing(const rte_mempool* mempool) {
   return mempool->pool_data != nullptr && static_cast<RingPool*>(mempool->pool_data)->token == kRingToken;
 }
 
-// Only pools whose objects are exactly a mbuf, its private area and its room can be carved: what else an application
-// puts into its objects, it does through obj_init callbacks that carved objects never see.
+// Only pools whose objects are a mbuf, its private area and its room (in words of 8 bytes, as rte_mempool rounds up)
+// and nothing else can be carved: what else an application puts into its objects, it does through obj_init callbacks
+// that carved objects never see.
 bool IsPacketPool(const rte_mempool* mempool) {
   if (mempool->private_data_size < sizeof(rte_pktmbuf_pool_private)) return false;
   const auto* area =
       static_cast<const rte_pktmbuf_pool_private*>(rte_mempool_get_priv(const_cast<rte_mempool*>(mempool)));
   return area->flags == 0 && area->mbuf_data_room_size != 0 &&
-         mempool->elt_size == sizeof(rte_mbuf) + area->mbuf_priv_size + area->mbuf_data_room_size;
+         mempool->elt_size ==
+             RTE_ALIGN_CEIL(sizeof(rte_mbuf) + area->mbuf_priv_size + area->mbuf_data_room_size, sizeof(uint64_t));
 }
 
 int AllocRing(rte_mempool* mempool) {

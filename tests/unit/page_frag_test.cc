@@ -46,6 +46,20 @@ TEST(PageFrag, BufferFreedOnAnotherLcoreReturnsToItsOwnPage) {
   }
 }
 
+TEST(PageFrag, ARoomOfAnyBytesIsCarvedLikeAnyOther) {
+  for (uint16_t room : {1769, 1770, 2177, 2183}) {
+    PktmbufPoolConfig config = Small("page_frag", 100, 0);
+    config.data_room = room;
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    ASSERT_TRUE(ReadPageFragStats(pool->get()).has_value()) << room << " is served as a plain ring";
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool->get());
+    ASSERT_NE(mbuf, nullptr);
+    EXPECT_EQ(mbuf->buf_len, room);
+    rte_pktmbuf_free(mbuf);
+  }
+}
+
 TEST(PageFrag, PagesComeFromOneArenaWhateverThePoolsAre) {
   PktmbufPoolConfig config = Small("page_frag", 2000, 0);
   config.data_room = 256;
