@@ -158,24 +158,39 @@ void PageArena::CutLocked(Chunk* chunk, uint32_t page_class) {
   Link(&with_home_[page_class], chunk);
 }
 
-Chunk* PageArena::ChunkForLocked(uint32_t page_class) {
-  if (with_home_[page_class] != nullptr) return with_home_[page_class];
-  if (free_chunks_ == nullptr) {
-    // Before asking EAL: a chunk of another class all of whose pages are home.
-    for (uint32_t other = 0; other < kPageClasses && free_chunks_ == nullptr; ++other) {
-      for (Chunk* chunk = with_home_[other]; chunk != nullptr; chunk = chunk->next) {
-        if (chunk->home != chunk->pages) continue;
-        Unlink(&with_home_[other], chunk);
-        pages_[other] -= chunk->pages;
-        home_[other] -= chunk->pages;
-        chunk->page_shift = 0;
-        Link(&free_chunks_, chunk);
-        ++free_chunk_count_;
-        break;
-      }
+// A chunk of any class all of whose pages are home, uncut.
+bool PageArena::UncutChunkLocked() {
+  for (uint32_t c = 0; c < kPageClasses; ++c) {
+    for (Chunk* chunk = with_home_[c]; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->home != chunk->pages) continue;
+      Unlink(&with_home_[c], chunk);
+      pages_[c] -= chunk->pages;
+      home_[c] -= chunk->pages;
+      chunk->page_shift = 0;
+      Link(&free_chunks_, chunk);
+      ++free_chunk_count_;
+      return true;
     }
   }
-  if (free_chunks_ == nullptr && !GrowLocked()) return nullptr;
+  return false;
+}
+
+// Pages that wait in the rings of other classes, whose pools are idle or have too many of them, come home: all pages of
+// a chunk may be among them. Their rings' locks are taken while the arena's is held, never the other way round.
+void PageArena::EmptyRingsLocked(uint32_t but) {
+  for (uint32_t c = 0; c < kPageClasses; ++c) {
+    if (c == but) continue;
+    char* pages[64];
+    while (const uint32_t n = rings_[c].Take(pages, 64)) GiveLocked(c, pages, n);
+  }
+}
+
+Chunk* PageArena::ChunkForLocked(uint32_t page_class) {
+  if (with_home_[page_class] != nullptr) return with_home_[page_class];
+  if (free_chunks_ == nullptr && !UncutChunkLocked()) {
+    EmptyRingsLocked(page_class);
+    if (!UncutChunkLocked() && !GrowLocked()) return nullptr;
+  }
   Chunk* chunk = free_chunks_;
   Unlink(&free_chunks_, chunk);
   --free_chunk_count_;
@@ -205,6 +220,10 @@ uint32_t PageArena::Take(uint32_t page_class, char** pages, uint32_t n) {
 
 void PageArena::Give(uint32_t page_class, char* const* pages, uint32_t n) {
   Locked locked(&lock_);
+  GiveLocked(page_class, pages, n);
+}
+
+void PageArena::GiveLocked(uint32_t page_class, char* const* pages, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     Chunk* chunk = Chunk::Of(pages[i]);
     const auto page =

@@ -157,6 +157,9 @@ class PageArena {
 
   bool GrowLocked();
   uint64_t MissingChunksLocked() const;
+  void GiveLocked(uint32_t page_class, char* const* pages, uint32_t n);
+  bool UncutChunkLocked();
+  void EmptyRingsLocked(uint32_t but);
   Chunk* ChunkForLocked(uint32_t page_class);
   void CutLocked(Chunk* chunk, uint32_t page_class);
   void Link(Chunk** list, Chunk* chunk);

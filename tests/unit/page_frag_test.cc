@@ -60,6 +60,25 @@ TEST(PageFrag, ARoomOfAnyBytesIsCarvedLikeAnyOther) {
   }
 }
 
+TEST(PageFrag, WhatAnIdlePoolGaveToItsRingServesPoolsOfOtherPageSizesBeforeTheArenaGrows) {
+  PktmbufPoolConfig config = Small("page_frag", 8000, 0);
+  config.page_frag.page_size = 32768;
+  auto first = PktmbufPool::Create(config);
+  config.name = "second";
+  config.page_frag.page_size = 65536;
+  auto second = PktmbufPool::Create(config);
+  ASSERT_TRUE(first.ok() && second.ok());
+  PutAll(first->get(), TakeAll(first->get()));
+  EXPECT_GT(PageArena::ForSocket(SOCKET_ID_ANY)->Stats().ring[3], 100u) << "the pages wait for others of their size";
+  const uint64_t before = ReadPageFragStats(first->get())->bytes_resident;
+  const std::vector<void*> all = TakeAll(second->get());
+  EXPECT_EQ(all.size(), 8000u);
+  EXPECT_LT(ReadPageFragStats(first->get())->bytes_resident, before * 3 / 2);
+  PutAll(second->get(), all);
+  for (auto* pool : {&*first, &*second}) pool->Flush();
+  TrimPageFragArena(first->get());
+}
+
 TEST(PageFrag, PagesComeFromOneArenaWhateverThePoolsAre) {
   PktmbufPoolConfig config = Small("page_frag", 2000, 0);
   config.data_room = 256;
