@@ -1,10 +1,9 @@
-// Costs of packet buffers by mempool handler, all handlers in one process. tools/bench mempool runs it interleaved and
-// compares; by itself it is an ordinary Google Benchmark program with EAL's options in HALFPAGE_BENCH_EAL.
+// Costs of packet buffers by mempool handler, all handlers in one process. By itself it is an ordinary Google Benchmark
+// program with EAL's options in HALFPAGE_BENCH_EAL; tools/bench mempool compares, with --rounds=N NAME... (rounds.h).
 //
 // Times are per buffer (items_per_second's inverse); a "touch" of B bytes reads and writes the first B bytes of the
 // room.
 #include <benchmark/benchmark.h>
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
@@ -15,121 +14,34 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "app/eal.h"
-#include "mempool/exact_frag.h"
-#include "mempool/pktmbuf_pool.h"
+#include "tests/bench/buffer_sources.h"
+#include "tests/bench/ping_pong.h"
+#include "tests/bench/rounds.h"
 
 namespace halfpage {
 namespace {
 
-constexpr unsigned kBurst = 32;
-constexpr uint32_t kPoolSize = 16384;
-
-struct Variant {
-  const char* name;
-  const char* ops;
-  uint32_t page_size;
-  bool exact;     // not a pool of equal objects but an ExactFrag
-  bool shuffled;  // the pool's objects were put back in random order once, as after a long life
-};
-
 constexpr Variant kVariants[] = {
-    {"ring_mp_mc", "ring_mp_mc", 0, false, false},         {"stack", "stack", 0, false, false},
-    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, false, true}, {"page_frag", "page_frag", 0, false, false},
-    {"page_frag_64k", "page_frag", 65536, false, false},   {"exact", "page_frag", 32768, true, false},
-    {"exact_64k", "page_frag", 65536, true, false},
+    {"page_frag", "page_frag"},
+    {"page_frag_64k", "page_frag", 65536},
+    {"ring_mp_mc", "ring_mp_mc"},
+    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, false, true},
+    {"stack", "stack"},
+    {"exact", "page_frag", 32768, true},
+    {"exact_64k", "page_frag", 65536, true},
 };
-
-void Shuffle(rte_mempool* pool) {
-  std::vector<void*> objects;
-  void* object = nullptr;
-  while (rte_mempool_ops_dequeue_bulk(pool, &object, 1) == 0) objects.push_back(object);
-  std::shuffle(objects.begin(), objects.end(), std::mt19937_64(1));
-  for (void*& each : objects) rte_mempool_ops_enqueue_bulk(pool, &each, 1);
-}
-
-std::map<std::string, std::unique_ptr<PktmbufPool>>& Pools() {
-  static auto* const pools = new std::map<std::string, std::unique_ptr<PktmbufPool>>();
-  return *pools;
-}
-
-// Pools live until EAL ends: every repetition of a variant meets the same one.
-rte_mempool* PoolOf(const Variant& variant, uint32_t cache) {
-  auto* const pools = &Pools();
-  const std::string key = absl::StrCat(variant.name, "_", cache);
-  std::unique_ptr<PktmbufPool>& entry = (*pools)[key];
-  if (entry == nullptr) {
-    PktmbufPoolConfig config;
-    config.name = absl::StrCat("b", pools->size());
-    config.ops = variant.ops;
-    config.size = kPoolSize;
-    config.cache = cache;
-    config.page_frag.page_size = variant.page_size;
-    auto pool = PktmbufPool::Create(config);
-    if (!pool.ok()) {
-      std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
-      std::exit(1);
-    }
-    entry = std::make_unique<PktmbufPool>(*std::move(pool));
-    if (variant.shuffled) Shuffle(entry->get());
-  }
-  return entry->get();
-}
 
 void Touch(rte_mbuf* mbuf, unsigned bytes) {
   auto* words = rte_pktmbuf_mtod(mbuf, uint64_t*);
   for (unsigned w = 0; w < bytes / 8; ++w) words[w] += w;
-}
-
-// Where a benchmark's buffers come from: a pool by rte_pktmbuf_alloc_bulk(), or exact buffers of kExactLength bytes.
-constexpr uint32_t kExactLength = 1500;
-
-struct Source {
-  rte_mempool* pool = nullptr;
-  ExactFrag* exact = nullptr;
-  uint32_t lengths[kBurst] = {};
-
-  bool Take(rte_mbuf** burst) {
-    if (exact == nullptr) return rte_pktmbuf_alloc_bulk(pool, burst, kBurst) == 0;
-    return exact->AllocBulk(burst, lengths, kBurst, ExactRoom{}) == kBurst;
-  }
-};
-
-std::map<std::string, std::unique_ptr<ExactFrag>>& ExactPools() {
-  static auto* const pools = new std::map<std::string, std::unique_ptr<ExactFrag>>();
-  return *pools;
-}
-
-Source SourceOf(const Variant& variant, uint32_t cache) {
-  Source source;
-  if (!variant.exact) {
-    source.pool = PoolOf(variant, cache);
-    return source;
-  }
-  std::unique_ptr<ExactFrag>& entry = ExactPools()[variant.name];
-  if (entry == nullptr) {
-    ExactFragConfig config;
-    config.name = variant.name;
-    config.size = kPoolSize;
-    config.page_size = variant.page_size;
-    auto pool = ExactFrag::Create(config);
-    if (!pool.ok()) {
-      std::fprintf(stderr, "%s\n", pool.status().ToString().c_str());
-      std::exit(1);
-    }
-    entry = std::make_unique<ExactFrag>(*std::move(pool));
-  }
-  source.exact = entry.get();
-  std::fill_n(source.lengths, kBurst, kExactLength);
-  return source;
 }
 
 // Allocates and frees bursts; `window` bursts are out at a time, freed in the order in which they were taken.
@@ -151,6 +63,7 @@ void SameLcore(benchmark::State& state, const Variant& variant, uint32_t cache, 
     at = at + 1 == window ? 0 : at + 1;
   }
   rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));
+  state.counters["page_size"] = source.page_size();
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
 }
 
@@ -178,6 +91,7 @@ void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache,
   consumer.ring = rte_ring_create("hand_over", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
   consumer.touch = touch;
   const unsigned worker = rte_get_next_lcore(-1, 1, 0);
+  state.counters["trip_before"] = MeasureRoundTrip(worker);
   if (consumer.ring == nullptr || rte_eal_remote_launch(Consume, &consumer, worker) != 0) {
     state.SkipWithError("no second lcore");
     return;
@@ -194,6 +108,8 @@ void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache,
   consumer.stop.store(true, std::memory_order_release);
   rte_eal_wait_lcore(worker);
   rte_ring_free(consumer.ring);
+  state.counters["trip_after"] = MeasureRoundTrip(worker);
+  state.counters["page_size"] = source.page_size();
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
 }
 
@@ -230,12 +146,20 @@ int Run(int argc, char** argv) {
     return 1;
   }
   Register();
+  // Rounds are asked for by "--rounds=N NAME..." behind Google Benchmark's own options.
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  Pools().clear();
-  ExactPools().clear();
-  return 0;
+  int code = 0;
+  int rounds = 0;
+  absl::string_view first = argc > 1 ? argv[1] : "";
+  if (absl::ConsumePrefix(&first, "--rounds=")) {
+    code = absl::SimpleAtoi(first, &rounds) && rounds > 0 ? RunRounds({argv + 2, argv + argc}, rounds) : 2;
+  } else if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    code = 2;
+  } else {
+    benchmark::RunSpecifiedBenchmarks();
+  }
+  EndSources();
+  return code;
 }
 
 }  // namespace

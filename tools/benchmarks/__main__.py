@@ -5,9 +5,9 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tests' / 'support'))
+sys.path[1:1] = [str(ROOT / 'tests' / 'support'), str(ROOT / 'tests' / 'e2e')]
 
-import mempool  # noqa: E402  (after the path to hugepages.py)
+import mempool  # noqa: E402  (after the paths to hugepages.py and stock.py)
 import path  # noqa: E402
 import quick  # noqa: E402
 import threads  # noqa: E402

@@ -1,0 +1,45 @@
+// Where a benchmark's buffers come from: pools of each handler, made at first use and kept, so that every round of a
+// variant meets the same one.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+
+#include "mempool/exact_frag.h"
+
+namespace halfpage {
+
+inline constexpr unsigned kBurst = 32;
+inline constexpr uint32_t kBenchPoolSize = 16384;
+inline constexpr uint32_t kExactLength = 1500;
+
+struct Variant {
+  const char* name;
+  const char* ops;
+  uint32_t page_size = 0;
+  bool exact = false;     // not a pool of equal objects but an ExactFrag
+  bool shuffled = false;  // the pool's objects were put back in random order once, as after a long life
+};
+
+struct Source {
+  rte_mempool* pool = nullptr;
+  ExactFrag* exact = nullptr;
+  uint32_t lengths[kBurst] = {};
+
+  // A burst, by rte_pktmbuf_alloc_bulk() or as exact buffers of kExactLength bytes.
+  bool Take(rte_mbuf** burst) {
+    if (exact == nullptr) return rte_pktmbuf_alloc_bulk(pool, burst, kBurst) == 0;
+    return exact->AllocBulk(burst, lengths, kBurst, ExactRoom{}) == kBurst;
+  }
+  // Bytes of the pages that it carves; 0 for stock handlers.
+  uint32_t page_size() const;
+};
+
+// Ends the program where the pool cannot be made.
+Source SourceOf(const Variant& variant, uint32_t cache);
+
+// Ends all pools; before EAL does.
+void EndSources();
+
+}  // namespace halfpage
