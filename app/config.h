@@ -44,6 +44,12 @@ struct PortConfig {
   std::string sink;
 };
 
+// `arena:` the memory behind all page_frag pools, one arena for each socket that pools name.
+struct ArenaConfig {
+  uint64_t limit = 0;  // bytes of each arena at most, in whole chunks of 2 MiB; 0: what EAL has
+  double trim = 0;     // seconds between givings back to EAL of what nobody uses, while the run goes on; 0: at its end
+};
+
 // One end of a pair, as a network device.
 struct VethEndConfig {
   std::string name;
@@ -129,6 +135,7 @@ struct ReportConfig {
 struct Config {
   std::string file;  // as named by the user
   EalConfig eal;
+  ArenaConfig arena;
   std::vector<PktmbufPoolConfig> pools;
   std::vector<PortConfig> ports;
   std::vector<VethConfig> veth;

@@ -26,6 +26,7 @@ constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4
 constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
 
 void Describe(EalConfig& eal, FieldVisitor& v);
+void Describe(ArenaConfig& arena, FieldVisitor& v);
 void Describe(PktmbufPoolConfig& pool, FieldVisitor& v);
 void Describe(PortConfig& port, FieldVisitor& v);
 void Describe(VethEndConfig& end, FieldVisitor& v);
@@ -156,6 +157,13 @@ void Describe(EalConfig& eal, FieldVisitor& v) {
           Text(eal.cores, {.letters = TextRule::Letters::kLcores, .max = 1024, .word = "auto"}));
   v.Value({"file_prefix", "auto: unique per process, so that two runs never meet"}, Name(eal.file_prefix, 64));
   v.List({"args", "further EAL arguments, as they are"}, Texts(eal.args, {}, kMostNamed));
+}
+
+void Describe(ArenaConfig& arena, FieldVisitor& v) {
+  v.Value({"limit", "of each socket's arena, in whole chunks of 2MiB; past it sources find no buffer"},
+          Number(arena.limit, {.min = 2ull << 20, .max = 16ull << 40, .bytes = true, .word = "none", .word_value = 0}));
+  v.Value({"trim", "between givings back to EAL of what nobody uses, while the run goes on; 0: at its end"},
+          Duration(arena.trim, kYear));
 }
 
 void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
@@ -321,6 +329,7 @@ void Keys(FieldVisitor& v, const FieldInfo& info, T& section) {
 void VisitConfig(Config& config, FieldVisitor& v) {
   v.Value({"version", "of this format", kRequired, "version: 1"}, Version());
   Keys(v, {"eal", "what EAL is started with, where the command line has no arguments for it"}, config.eal);
+  Keys(v, {"arena", "memory that page_frag pools share, one arena for each socket that they name"}, config.arena);
   v.List({"pools", "packet buffers", kRequired, "pools: [{name: packets}]"}, Maps(config.pools, 1, kMostPools));
   v.List({"ports", "real ports: any device that DPDK drives"}, Maps(config.ports, 0, kMostPorts));
   // A port is traffic and a way out by itself.

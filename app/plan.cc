@@ -49,6 +49,7 @@ FootprintTerms TermsOf(const Config& config) {
   FootprintTerms terms;
   terms.hugepages = MemoryOf(config.eal).hugepages;
   terms.workers = static_cast<uint32_t>(std::max<size_t>(config.lcores.workers.size(), 1));
+  terms.arena_limit = config.arena.limit;
   for (const PktmbufPoolConfig& pool : config.pools) {
     if (!pool.page_frag.exact) continue;
     FrameMix mix = ExactMixOf(config, pool);
@@ -172,6 +173,14 @@ MemoryPlan PlanMemory(const Config& config) {
   plan.available = plan.eal_memory > kEalOwnBytes ? plan.eal_memory - kEalOwnBytes : 0;
   if (plan.eal_memory != 0) plan.overrun = FindOverrun(config, plan.available);
   return plan;
+}
+
+std::set<int> ArenaSockets(const Config& config) {
+  std::set<int> sockets;
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (pool.ops == "page_frag") sockets.insert(pool.socket);
+  }
+  return sockets;
 }
 
 uint64_t PlannedChunkBytes(const Config& config) {

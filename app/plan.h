@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ MemoryPlan PlanMemory(const Config& config);
 
 // The first pool over a line of `available` bytes (rings included); nothing where all fit.
 std::optional<PlanOverrun> FindOverrun(const Config& config, uint64_t available);
+
+// The sockets that page_frag pools name (-1: any): each has an arena.
+std::set<int> ArenaSockets(const Config& config);
 
 // Bytes of the chunks that all page_frag pools' buffers together take, as PageArena counts them.
 uint64_t PlannedChunkBytes(const Config& config);

@@ -68,7 +68,9 @@ std::string PlanJson(const MemoryPlan& plan, const std::vector<MemoryLimit>& lim
                               {"page_bytes", arena.page_bytes},
                               {"header_bytes", arena.header_bytes},
                               {"free_bytes", arena.home_bytes()},
-                              {"other_bytes", arena.other_bytes}});
+                              {"other_bytes", arena.other_bytes},
+                              {"limit_bytes", plan.terms.arena_limit},
+                              {"denied_bytes", arena.denied_bytes}});
   }
   json["ring_bytes"] = plan.ring_bytes;
   json["needed_bytes"] = plan.needed;

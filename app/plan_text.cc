@@ -99,6 +99,13 @@ std::string ArenaLines(const MemoryPlan& plan) {
                           "still free %s; its own %s MiB\n",
                           Socket(arena.socket), arena.chunks, Mib(arena.chunk_bytes), Mib(arena.page_bytes),
                           Mib(arena.header_bytes), Mib(arena.home_bytes()), Mib(arena.other_bytes));
+    if (plan.terms.arena_limit != 0) {
+      absl::StrAppendFormat(&text, "    limit %s MiB: %s\n", Mib(plan.terms.arena_limit),
+                            arena.denied_bytes == 0 ? "room for all buffers"
+                                                    : absl::StrCat("pages of ", Mib(arena.denied_bytes),
+                                                                   " MiB that buffers need are denied; "
+                                                                   "sources find no buffer when it is reached"));
+    }
   }
   const uint64_t stock = plan.terms.hugepages ? plan.stock_hugepages : plan.stock_small;
   const bool shared = std::any_of(plan.memory.arenas.begin(), plan.memory.arenas.end(),

@@ -112,7 +112,12 @@ std::string JsonReport(const RunResult& result) {
                {"rate_pps", snapshot.rate_pps()},
                {"ledger", {{"balanced", result.imbalances.empty()}, {"faults", result.imbalances}}},
                {"leaks", result.leaks},
-               {"page_memory", {{"planned_bytes", result.planned_page_bytes}, {"peak_bytes", result.peak_page_bytes}}},
+               {"page_memory",
+                {{"planned_bytes", result.planned_page_bytes},
+                 {"peak_bytes", result.arenas.peak_bytes},
+                 {"limit_bytes", result.arenas.limit_bytes},
+                 {"limit_refusals", result.arenas.limit_refusals},
+                 {"trimmed_bytes", result.trimmed_bytes}}},
                {"pages_in_flight", snapshot.pages_in_flight()},
                {"buffers_in_use", snapshot.buffers_in_use()}};
   json["traffic"] = Json::array();

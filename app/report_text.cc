@@ -151,9 +151,18 @@ std::string PoolLines(const Snapshot& snapshot) {
 // "page memory: planned 22.0 MiB with all buffers out, peak 22.0 MiB".
 std::string MemoryLine(const RunResult& result) {
   if (result.planned_page_bytes == 0) return "";
-  return absl::StrFormat("page memory: planned %.1f MiB with all buffers out, peak %.1f MiB\n",
-                         static_cast<double>(result.planned_page_bytes) / (1 << 20),
-                         static_cast<double>(result.peak_page_bytes) / (1 << 20));
+  std::string text = absl::StrFormat("page memory: planned %.1f MiB with all buffers out, peak %.1f MiB\n",
+                                     static_cast<double>(result.planned_page_bytes) / (1 << 20),
+                                     static_cast<double>(result.arenas.peak_bytes) / (1 << 20));
+  if (result.arenas.limit_bytes != 0) {
+    absl::StrAppendFormat(&text, "page memory: limit %.1f MiB, reached %u times\n",
+                          static_cast<double>(result.arenas.limit_bytes) / (1 << 20), result.arenas.limit_refusals);
+  }
+  if (result.trimmed_bytes != 0) {
+    absl::StrAppendFormat(&text, "page memory: %.1f MiB given back while the run went on\n",
+                          static_cast<double>(result.trimmed_bytes) / (1 << 20));
+  }
+  return text;
 }
 
 uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -50,10 +49,13 @@ void WatchForLeaks(const Topology& topology, double seconds, std::vector<LeakWat
   }
 }
 
-// Waits until the run is over. Gives false when standard output has failed other than by its reader's going away.
-bool Wait(const Topology& topology, const MeasureConfig& measure) {
+// Waits until the run is over; adds what it gave back to EAL meanwhile to `trimmed`. Gives false when standard output
+// has failed other than by its reader's going away.
+bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
+  const MeasureConfig& measure = config.measure;
   const double start = Now();
   double next_block = measure.stats_period > 0 ? start + measure.stats_period : 0;
+  double next_trim = start + config.arena.trim;
   Snapshot before = topology.Read();
   std::vector<LeakWatch> watches;
   for (const PoolSnapshot& pool : before.pools) watches.emplace_back(pool.name, pool.size);
@@ -68,20 +70,26 @@ bool Wait(const Topology& topology, const MeasureConfig& measure) {
       next_block += measure.stats_period;
     }
     WatchForLeaks(topology, now - start, watches);
+    if (config.arena.trim > 0 && now >= next_trim) {
+      for (const int socket : ArenaSockets(config)) *trimmed += ShrinkPageFragArena(socket);
+      next_trim = now + config.arena.trim;
+    }
     SleepShortly();
   }
   return true;
 }
 
-// The most that the arenas of the configuration's sockets ever had.
-uint64_t PeakPageBytes(const Config& config) {
-  std::set<int> sockets;
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    if (pool.ops == "page_frag") sockets.insert(pool.socket);
+// The arenas of all of the configuration's sockets together.
+PageFragArenaUse ReadArenas(const Config& config) {
+  PageFragArenaUse sum;
+  for (const int socket : ArenaSockets(config)) {
+    const PageFragArenaUse use = ReadPageFragArena(socket);
+    sum.bytes += use.bytes;
+    sum.peak_bytes += use.peak_bytes;
+    sum.limit_bytes += use.limit_bytes;
+    sum.limit_refusals += use.limit_refusals;
   }
-  uint64_t bytes = 0;
-  for (const int socket : sockets) bytes += PageFragPeakBytes(socket);
-  return bytes;
+  return sum;
 }
 
 std::vector<std::string> PciAddresses(const Config& config) {
@@ -109,13 +117,15 @@ int RunJob(const Config& config) {
   if (!topology.ok()) return Fail(topology.status());
   absl::Status started = (*topology)->Start();
   if (!started.ok()) return Fail(started);
-  bool good = Wait(**topology, config.measure);
+  uint64_t trimmed = 0;
+  bool good = Wait(**topology, config, &trimmed);
   const absl::Status stopped = (*topology)->Stop(config.measure.drain_timeout);
   RunResult result;
   result.config_file = config.file;
   result.snapshot = (*topology)->Read();
   result.planned_page_bytes = PlannedChunkBytes(config);
-  result.peak_page_bytes = PeakPageBytes(config);
+  result.arenas = ReadArenas(config);
+  result.trimmed_bytes = trimmed;
   result.imbalances = CheckLedger(result.snapshot);
   result.leaks = CheckLeaks(result.snapshot);
   good = Report(result, config.report) && good;

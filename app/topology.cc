@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "app/plan.h"
+#include "mempool/page_frag.h"
 
 namespace halfpage {
 
@@ -40,6 +42,10 @@ void Topology::NameStages() {
 }
 
 absl::Status Topology::BuildPools() {
+  for (const int socket : ArenaSockets(config_)) {
+    const int result = LimitPageFragArena(socket, config_.arena.limit);
+    if (result != 0) return absl::ErrnoToStatus(-result, absl::StrFormat("arena of socket %d", socket));
+  }
   for (const PktmbufPoolConfig& config : config_.pools) {
     auto pool = PktmbufPool::Create(config);
     if (!pool.ok()) return pool.status();

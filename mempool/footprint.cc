@@ -68,10 +68,11 @@ class ArenaModel {
   // Announces a pool whose objects fill `pages` pages.
   void AddPool(uint32_t page_class, uint64_t pages) { fillable_[page_class] += pages; }
 
+  explicit ArenaModel(uint64_t limit_bytes) : limit_(limit_bytes / kChunkBytes) {}
+
   void Take(uint32_t page_class, uint64_t pages) {
-    taken_bytes_ += pages << (kMinPageShift + page_class);
     while (home_[page_class] < pages) {
-      if (free_whole_ + free_last_ == 0) Grow();
+      if (free_whole_ + free_last_ == 0 && !Grow()) break;
       // The last chunk of an extent lies on top of those that are free.
       const bool last = free_last_ > 0;
       --(last ? free_last_ : free_whole_);
@@ -80,7 +81,10 @@ class ArenaModel {
       home_[page_class] += layout.pages;
       pages_[page_class] += layout.pages;
     }
-    home_[page_class] -= pages;
+    const uint64_t taken = std::min(pages, home_[page_class]);
+    taken_bytes_ += taken << (kMinPageShift + page_class);
+    denied_bytes_ += (pages - taken) << (kMinPageShift + page_class);
+    home_[page_class] -= taken;
   }
 
   void Write(ArenaFootprint* out) const {
@@ -88,21 +92,29 @@ class ArenaModel {
     out->chunk_bytes = chunks_ * kChunkBytes - extents_ * kExtentShortfall;
     out->page_bytes = taken_bytes_;
     out->header_bytes = header_bytes_;
+    out->denied_bytes = denied_bytes_;
   }
 
  private:
-  void Grow() {
+  // False at the limit.
+  bool Grow() {
     uint64_t missing = 0;
     for (uint32_t c = 0; c < kPageClasses; ++c) {
       if (fillable_[c] <= pages_[c]) continue;
       missing += CeilDiv(fillable_[c] - pages_[c], LayOutChunk(kMinPageShift + c, false).pages);
     }
-    const uint32_t chunks = NextExtentChunks(chunks_, missing);
+    uint64_t chunks = NextExtentChunks(chunks_, missing);
+    if (limit_ != 0) chunks = std::min(chunks, limit_ - chunks_);
+    if (chunks == 0) return false;
     chunks_ += chunks;
     ++extents_;
     free_whole_ += chunks - 1;
     ++free_last_;
+    return true;
   }
+
+  uint64_t limit_ = 0;  // chunks, 0: none
+  uint64_t denied_bytes_ = 0;
 
   uint64_t fillable_[kPageClasses] = {};
   uint64_t pages_[kPageClasses] = {};
@@ -124,7 +136,7 @@ ArenaFootprint ComputeArena(int socket, const std::vector<size_t>& members, cons
   ArenaFootprint arena;
   arena.socket = socket;
   arena.pools = members;
-  ArenaModel model;
+  ArenaModel model(terms.arena_limit);
   std::set<uint32_t> classes;
   for (const size_t p : members) {
     const PoolFootprint& pool = memory.pools[p];

@@ -37,6 +37,7 @@ struct FootprintTerms {
   uint32_t workers = 1;    // lcores that take buffers; each holds a page that it carves from
   // What exact pools are cut for, by name. One that is not here is taken to be cut for its own room.
   std::map<std::string, FrameMix> exact = {};
+  uint64_t arena_limit = 0;  // bytes that an arena's chunks may have at most, 0: no limit
 };
 
 struct PoolFootprint {
@@ -60,6 +61,7 @@ struct ArenaFootprint {
   uint64_t page_bytes = 0;    // of these, pages that pools hold
   uint64_t header_bytes = 0;  // of these, pages with the chunks' headers and metadata
   uint64_t other_bytes = 0;   // besides: the arena itself and the lcores' page caches
+  uint64_t denied_bytes = 0;  // pages that the pools have buffers for and the limit has no room for
 
   uint64_t home_bytes() const { return chunk_bytes - page_bytes - header_bytes; }
   uint64_t total() const { return chunk_bytes + other_bytes; }

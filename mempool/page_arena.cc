@@ -6,6 +6,7 @@
 #include <rte_memzone.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -113,7 +114,14 @@ bool PageArena::GrowLocked() {
   uint32_t slot = 0;
   while (slot < extents_in_use_ && extents_[slot].zone != nullptr) ++slot;
   if (slot == kMaxExtents) return false;
-  uint32_t chunks = NextExtentChunks(chunks_, MissingChunksLocked());
+  uint64_t chunks = NextExtentChunks(chunks_, MissingChunksLocked());
+  if (limit_chunks_ != 0) {
+    chunks = std::min(chunks, limit_chunks_ - std::min(limit_chunks_, chunks_));
+    if (chunks == 0) {
+      ++limit_refusals_;
+      return false;
+    }
+  }
   const rte_memzone* zone = nullptr;
   for (; chunks >= 1; chunks /= 2) {
     char name[RTE_MEMZONE_NAMESIZE];
@@ -124,7 +132,7 @@ bool PageArena::GrowLocked() {
   if (zone == nullptr) return false;
   ++zone_number_;
   extents_in_use_ = std::max(extents_in_use_, slot + 1);
-  extents_[slot] = {zone, chunks};
+  extents_[slot] = {zone, static_cast<uint32_t>(chunks)};
   for (uint32_t i = 0; i < chunks; ++i) {
     auto* chunk = reinterpret_cast<Chunk*>(static_cast<char*>(zone->addr) + i * kChunkBytes);
     std::memset(static_cast<void*>(chunk), 0, sizeof(Chunk));
@@ -234,37 +242,51 @@ void PageArena::GiveLocked(uint32_t page_class, char* const* pages, uint32_t n) 
   }
 }
 
+void PageArena::SetLimit(uint64_t chunks) {
+  Locked locked(&lock_);
+  limit_chunks_ = chunks;
+}
+
+// Takes an extent all of whose pages are home out of everything that leads to it, and gives its memory's zone; null for
+// one that is in use, or is none. From here on no lcore can come by an address in it.
+const rte_memzone* PageArena::DetachIdleExtentLocked(uint32_t slot) {
+  const rte_memzone* zone = extents_[slot].zone;
+  if (zone == nullptr) return nullptr;
+  char* base = static_cast<char*>(zone->addr);
+  for (uint32_t i = 0; i < extents_[slot].chunks; ++i) {
+    const auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
+    if (chunk->page_shift != 0 && chunk->home != chunk->pages) return nullptr;
+  }
+  for (uint32_t i = 0; i < extents_[slot].chunks; ++i) {
+    auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
+    if (chunk->page_shift == 0) {
+      Unlink(&free_chunks_, chunk);
+      --free_chunk_count_;
+    } else {
+      const uint32_t page_class = chunk->page_shift - kMinPageShift;
+      Unlink(&with_home_[page_class], chunk);
+      pages_[page_class] -= chunk->pages;
+      home_[page_class] -= chunk->pages;
+    }
+  }
+  chunks_ -= extents_[slot].chunks;
+  extents_[slot] = {nullptr, 0};
+  return zone;
+}
+
 uint64_t PageArena::Trim() {
   uint64_t bytes = 0;
-  for (uint32_t slot = 0; slot < extents_in_use_; ++slot) {
+  for (uint32_t slot = 0; slot < kMaxExtents; ++slot) {
     const rte_memzone* zone = nullptr;
+    uint64_t extent = 0;
     {
       Locked locked(&lock_);
-      if (extents_[slot].zone == nullptr) continue;
-      char* base = static_cast<char*>(extents_[slot].zone->addr);
-      bool all_home = true;
-      for (uint32_t i = 0; i < extents_[slot].chunks && all_home; ++i) {
-        auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
-        all_home = chunk->page_shift == 0 || chunk->home == chunk->pages;
-      }
-      if (!all_home) continue;
-      for (uint32_t i = 0; i < extents_[slot].chunks; ++i) {
-        auto* chunk = reinterpret_cast<Chunk*>(base + i * kChunkBytes);
-        if (chunk->page_shift == 0) {
-          Unlink(&free_chunks_, chunk);
-          --free_chunk_count_;
-        } else {
-          const uint32_t page_class = chunk->page_shift - kMinPageShift;
-          Unlink(&with_home_[page_class], chunk);
-          pages_[page_class] -= chunk->pages;
-          home_[page_class] -= chunk->pages;
-        }
-      }
-      chunks_ -= extents_[slot].chunks;
-      bytes += extents_[slot].chunks * kChunkBytes;
-      zone = extents_[slot].zone;
-      extents_[slot] = {nullptr, 0};
+      if (slot >= extents_in_use_) break;
+      extent = extents_[slot].chunks * kChunkBytes;
+      zone = DetachIdleExtentLocked(slot);
     }
+    if (zone == nullptr) continue;
+    bytes += extent;
     // EAL's own lock is taken here: outside of ours, since Take() holds ours while it asks EAL for memory.
     rte_memzone_free(zone);
   }
@@ -337,6 +359,10 @@ void PageArena::ForEachPageAway(uint32_t page_class, void (*visit)(char* page, v
 
 bool PageArena::Holds(const void* address) {
   Locked locked(&lock_);
+  return HoldsLocked(address);
+}
+
+bool PageArena::HoldsLocked(const void* address) const {
   for (uint32_t slot = 0; slot < extents_in_use_; ++slot) {
     if (extents_[slot].zone == nullptr) continue;
     const auto* begin = static_cast<const char*>(extents_[slot].zone->addr);
@@ -363,6 +389,8 @@ ArenaStats PageArena::Stats() {
   stats.chunks = chunks_;
   stats.peak_chunks = peak_chunks_;
   stats.free_chunks = free_chunk_count_;
+  stats.limit_chunks = limit_chunks_;
+  stats.limit_refusals = limit_refusals_;
   for (uint32_t c = 0; c < kPageClasses; ++c) {
     stats.pages[c] = pages_[c];
     stats.home[c] = home_[c];
@@ -371,9 +399,31 @@ ArenaStats PageArena::Stats() {
   return stats;
 }
 
-uint64_t PageFragPeakBytes(int socket) {
+PageFragArenaUse ReadPageFragArena(int socket) {
   PageArena* arena = PageArena::Find(socket);
-  return arena == nullptr ? 0 : arena->Stats().peak_chunks * kChunkBytes;
+  if (arena == nullptr) return {};
+  const ArenaStats stats = arena->Stats();
+  return {stats.chunks * kChunkBytes, stats.peak_chunks * kChunkBytes, stats.limit_chunks * kChunkBytes,
+          stats.limit_refusals};
+}
+
+uint64_t PageFragPeakBytes(int socket) {
+  return ReadPageFragArena(socket).peak_bytes;
+}
+
+int LimitPageFragArena(int socket, uint64_t bytes) {
+  if (bytes != 0 && bytes < kChunkBytes) return -EINVAL;
+  PageArena* arena = PageArena::ForSocket(socket);
+  if (arena == nullptr) return -ENOMEM;
+  arena->SetLimit(bytes / kChunkBytes);
+  return 0;
+}
+
+uint64_t ShrinkPageFragArena(int socket) {
+  PageArena* arena = PageArena::Find(socket);
+  if (arena == nullptr) return 0;
+  arena->FlushRings();
+  return arena->Trim();
 }
 
 }  // namespace halfpage

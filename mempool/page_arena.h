@@ -68,6 +68,8 @@ struct ArenaStats {
   uint64_t chunks = 0;                 // 2 MiB each, taken from EAL
   uint64_t peak_chunks = 0;            // the most there have been at once
   uint64_t free_chunks = 0;            // cut for no class
+  uint64_t limit_chunks = 0;           // there may be no more of them, 0: as many as EAL has memory for
+  uint64_t limit_refusals = 0;         // times that the limit kept the arena from growing
   uint64_t pages[kPageClasses] = {};   // pages of each class that exist
   uint64_t home[kPageClasses] = {};    // of these, in the arena
   uint64_t ring[kPageClasses] = {};    // in the shared ring
@@ -113,8 +115,13 @@ class PageArena {
   // Puts whole pages of one class back home. Any thread.
   void Give(uint32_t page_class, char* const* pages, uint32_t n);
 
-  // Gives extents back to EAL all of whose chunks have all pages home. Gives the number of bytes returned.
+  // Gives extents back to EAL all of whose chunks have all pages home. Gives the number of bytes returned. Any control
+  // thread, while lcores go on: an extent leaves the lists under the lock before its memory goes, and whoever computes
+  // a chunk from an address (Chunk::Of) holds a page of it that is not home, which keeps the extent.
   uint64_t Trim();
+
+  // No more than `chunks` from now on; 0: no limit. What is above it stays until it is trimmed. Any thread.
+  void SetLimit(uint64_t chunks);
 
   // The cache of one lane and class, made at first use; null when EAL has no memory for it. Only the lane's own thread
   // may use what it gets (of the shared lane: whoever holds shared_lane_lock()).
@@ -135,6 +142,11 @@ class PageArena {
 
   // Whether an address lies in the arena's memory. Any thread.
   bool Holds(const void* address);
+  // While locked no chunk is cut, taken or given back: for looking at an address that may be in anything. Nothing else
+  // of the arena may be called but HoldsLocked(), and nothing that waits.
+  void Lock() { rte_spinlock_lock(&lock_); }
+  void Unlock() { rte_spinlock_unlock(&lock_); }
+  bool HoldsLocked(const void* address) const;
 
   // Sends the pages in the shared rings home. Any thread.
   void FlushRings();
@@ -156,6 +168,7 @@ class PageArena {
   };
 
   bool GrowLocked();
+  const rte_memzone* DetachIdleExtentLocked(uint32_t slot);
   uint64_t MissingChunksLocked() const;
   void GiveLocked(uint32_t page_class, char* const* pages, uint32_t n);
   bool UncutChunkLocked();
@@ -171,6 +184,8 @@ class PageArena {
   uint32_t zone_number_ = 0;
   uint64_t chunks_ = 0;
   uint64_t peak_chunks_ = 0;
+  uint64_t limit_chunks_ = 0;
+  uint64_t limit_refusals_ = 0;
   std::atomic<uint32_t> next_tag_;
   uint64_t pages_[kPageClasses] = {};
   uint64_t home_[kPageClasses] = {};

@@ -42,6 +42,25 @@ struct PageFragStats {
 // page_frag serves as a plain ring. Any thread.
 absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* pool);
 
+// What the arena of one socket has of EAL's memory, in bytes.
+struct PageFragArenaUse {
+  uint64_t bytes = 0;
+  uint64_t peak_bytes = 0;      // the most it has had at once
+  uint64_t limit_bytes = 0;     // 0: none
+  uint64_t limit_refusals = 0;  // times that the limit kept it from growing; what came of it, pools count as nobuf
+};
+PageFragArenaUse ReadPageFragArena(int socket);
+
+// Keeps the arena of `socket` (-1: that of pools for any socket) at `bytes` or less, in whole chunks of 2 MiB; 0 lifts
+// the limit. Pools that find no page then refuse (nobuf). What the arena has above it stays until it is given back.
+// Gives 0, -EINVAL for less than a chunk, -ENOMEM where EAL has no memory for the arena itself. Control threads.
+int LimitPageFragArena(int socket, uint64_t bytes);
+
+// While lcores go on: sends the pages in the socket's shared rings home and gives extents without a page in use back to
+// EAL. Gives the bytes returned. An lcore's own cache (up to 144 pages) keeps its pages, and with them their extents.
+// Control threads.
+uint64_t ShrinkPageFragArena(int socket);
+
 // The most bytes that the arena of `socket` (-1: that of pools for any socket) has had at once; 0 where there is none.
 uint64_t PageFragPeakBytes(int socket);
 

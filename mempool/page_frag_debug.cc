@@ -34,27 +34,27 @@ void PageFragPool::GiveSpecial(Lane& lane, void* const* objects, uint32_t n) {
   }
 }
 
+// Under the arena's lock: an object that is free may lie in an extent that is on its way back to EAL.
+const char* PageFragPool::FindMisuse(void* object) {
+  if (!arena->HoldsLocked(object)) return "is in none of its pages";
+  Chunk* chunk = Chunk::Of(object);
+  if (chunk->page_shift != layout.page_shift || chunk->MetaOf(object)->tag != tag) return "belongs to another pool";
+  PageMeta* meta = chunk->MetaOf(object);
+  const auto* page = reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(object) &
+                                                   ~static_cast<uintptr_t>(layout.page_size() - 1));
+  const auto offset =
+      static_cast<uint32_t>(static_cast<char*>(object) - page) - header_size - layout.FirstOffset(NumberOf(page));
+  if (offset % layout.stride != 0 || offset / layout.stride >= layout.objects) return "is not the start of a buffer";
+  const uint64_t bit = BitOf(static_cast<char*>(object));
+  if ((meta->out_bits.fetch_and(~bit, std::memory_order_relaxed) & bit) != 0) return nullptr;
+  return "is free already";
+}
+
 bool PageFragPool::IsMisuse(void* object) {
-  const char* what = nullptr;
-  if (!arena->Holds(object)) {
-    what = "is in none of its pages";
-  } else {
-    Chunk* chunk = Chunk::Of(object);
-    PageMeta* meta = chunk->MetaOf(object);
-    const auto* page = reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(object) &
-                                                     ~static_cast<uintptr_t>(layout.page_size() - 1));
-    if (chunk->page_shift != layout.page_shift || meta->tag != tag) {
-      what = "belongs to another pool";
-    } else if (const auto offset = static_cast<uint32_t>(static_cast<char*>(object) - page) - header_size -
-                                   layout.FirstOffset(NumberOf(page));
-               offset % layout.stride != 0 || offset / layout.stride >= layout.objects) {
-      what = "is not the start of a buffer";
-    } else {
-      const uint64_t bit = BitOf(static_cast<char*>(object));
-      if ((meta->out_bits.fetch_and(~bit, std::memory_order_relaxed) & bit) != 0) return false;
-      what = "is free already";
-    }
-  }
+  arena->Lock();
+  const char* what = FindMisuse(object);
+  arena->Unlock();
+  if (what == nullptr) return false;
   rte_log(RTE_LOG_ERR, static_cast<uint32_t>(page_frag_logtype), "page_frag: pool %s: free refused: object %p %s\n",
           mempool->name, object, what);
   return true;

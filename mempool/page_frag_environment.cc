@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "mempool/page_layout.h"
 
 namespace halfpage {
 namespace {
@@ -39,6 +40,17 @@ const char* ReadPageFragEnvironment(PageFragSettings* settings) {
   }
   if (!ReadSwitch("PAGE_FRAG_COLOUR", &settings->colour)) return "PAGE_FRAG_COLOUR is neither 0 nor 1";
   if (!ReadSwitch("PAGE_FRAG_DEBUG", &settings->debug)) return "PAGE_FRAG_DEBUG is neither 0 nor 1";
+  return nullptr;
+}
+
+const char* ReadPageFragLimit(uint64_t* bytes) {
+  const char* value = std::getenv("PAGE_FRAG_LIMIT");
+  if (value == nullptr) return nullptr;
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || (number != 0 && number < kChunkBytes)) {
+    return "PAGE_FRAG_LIMIT is no number of bytes, or less than a chunk: give 2097152 or more, or 0 for no limit";
+  }
+  *bytes = number;
   return nullptr;
 }
 

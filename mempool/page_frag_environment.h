@@ -1,6 +1,8 @@
 // The PAGE_FRAG_* environment variables, for applications that know nothing of the handler.
 #pragma once
 
+#include <cstdint>
+
 #include "mempool/page_frag_settings.h"
 
 namespace halfpage {
@@ -10,5 +12,8 @@ namespace halfpage {
 // Gives null, or what is wrong with a value; `settings` then holds what was read before it. Not while another thread
 // changes the environment.
 const char* ReadPageFragEnvironment(PageFragSettings* settings);
+
+// Likewise PAGE_FRAG_LIMIT into `bytes`, which stays as it is where the variable is not set.
+const char* ReadPageFragLimit(uint64_t* bytes);
 
 }  // namespace halfpage

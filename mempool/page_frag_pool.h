@@ -285,6 +285,7 @@ class PageFragPool {
   int TakeSpecial(Lane& lane, void** objects, uint32_t n);
   void GiveSpecial(Lane& lane, void* const* objects, uint32_t n);
   bool IsMisuse(void* object);
+  const char* FindMisuse(void* object);
 
   // Exact pools, in exact_frag.cc.
   int TakeExact(Lane& lane, void** objects, uint32_t n);

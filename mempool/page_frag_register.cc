@@ -87,11 +87,16 @@ int64_t CreditBatch(const rte_mempool* mempool) {
 int Alloc(rte_mempool* mempool) noexcept {
   if (!IsPacketPool(mempool)) return AllocRing(mempool);
   PageFragSettings settings;
+  uint64_t limit = UINT64_MAX;  // as it is
   if (mempool->pool_config != nullptr) {
     settings = *static_cast<const PageFragSettings*>(mempool->pool_config);
-  } else if (const char* fault = ReadPageFragEnvironment(&settings)) {
-    rte_log(RTE_LOG_ERR, page_frag_logtype, "page_frag: %s\n", fault);
-    return -EINVAL;
+  } else {
+    const char* fault = ReadPageFragEnvironment(&settings);
+    if (fault == nullptr) fault = ReadPageFragLimit(&limit);
+    if (fault != nullptr) {
+      rte_log(RTE_LOG_ERR, page_frag_logtype, "page_frag: %s\n", fault);
+      return -EINVAL;
+    }
   }
   const uint32_t object_size = mempool->header_size + mempool->elt_size;
   const absl::optional<PageLayout> layout = LayOutPage(object_size, settings.page_size, settings.colour);
@@ -108,6 +113,7 @@ int Alloc(rte_mempool* mempool) noexcept {
                      ? nullptr
                      : rte_zmalloc_socket("page_frag_pool", sizeof(PageFragPool), kCacheLine, mempool->socket_id);
   if (memory == nullptr) return -ENOMEM;
+  if (limit != UINT64_MAX) arena->SetLimit(limit / kChunkBytes);
   auto* pool = new (memory) PageFragPool();
   pool->token = OwnToken();
   pool->layout = *layout;

@@ -130,6 +130,33 @@ def _():
             tap.expect(re.search(r'^  pool short: \d+ of 256 buffers in use, borrowed \d+$', ended.out, re.MULTILINE), ended)
 
 
+@tap.subtest('arena.limit holds to the chunk, in the plan and in the run, and what finds no page is counted')
+def _():
+    with scratch() as folder:
+        ended, told = plan('--config', IMIX, '--set', 'arena.limit=9MiB')
+        tap.expect(told['arenas'][0]['chunks'] == 4 and told['arenas'][0]['denied_bytes'] > 0, told['arenas'])
+        tap.expect('limit 9.00 MiB: pages of' in ended.out, ended)
+        out = folder / 'report.json'
+        ended = halfpage('--config', IMIX, '--duration', '1s', '--set', 'arena.limit=9MiB', '--json', out)
+        expect_good(ended)
+        report = json.loads(out.read_text())
+    memory = report['page_memory']
+    tap.expect(memory['peak_bytes'] == memory['planned_bytes'] == memory['limit_bytes'] == 8 << 20, memory)
+    tap.expect(memory['limit_refusals'] > 0, memory)
+    tap.expect(sum(source['nobuf'] for source in report['traffic']) > 0, report['traffic'])
+    tap.expect('page memory: limit 8.0 MiB, reached ' in ended.out, ended)
+
+
+@tap.subtest('arena.trim gives back what a run no longer needs while it goes on')
+def _():
+    for preset in ('lab', 'hugepages'):
+        if preset == 'hugepages':
+            need_hugepages(64)
+        ended = halfpage('--config', IMIX, '--duration', '1s', '--set', 'arena.trim=5ms', '--set', f'eal.preset={preset}',
+                         '--set', 'traffic[1].count=100000', '--set', 'traffic[0].count=100000')
+        expect_good(ended)
+
+
 @tap.subtest('the report file that a configuration names is left alone by --plan')
 def _():
     with scratch() as folder:

@@ -72,6 +72,8 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.eal.file_prefix, "everything");
   EXPECT_THAT(config.eal.args, ElementsAre("--log-level=lib.eal:debug", "-v", "it's \"quoted\" \\ # not a comment"));
 
+  EXPECT_EQ(config.arena.limit, 512u << 20);
+  EXPECT_EQ(config.arena.trim, 0.25);
   ASSERT_EQ(config.pools.size(), 4u);
   EXPECT_EQ(config.pools[0].name, "small");
   EXPECT_EQ(config.pools[0].size, 8192u);

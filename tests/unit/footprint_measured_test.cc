@@ -6,6 +6,7 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -184,6 +185,53 @@ TEST_F(FootprintMeasured, PeakOfChunksStaysAfterTheyWentBack) {
   EXPECT_EQ(arena->Stats().chunks, 0u) << "every test gave its memory back";
   EXPECT_EQ(arena->Stats().peak_chunks * kChunkBytes, before);
   EXPECT_EQ(PageFragPeakBytes(7), 0u) << "no pool was made for socket 7";
+}
+
+TEST_F(FootprintMeasured, AnArenaStopsAtItsLimitToTheChunkAndPoolsCountWhatFoundNoPage) {
+  ASSERT_EQ(LimitPageFragArena(-1, (2u << 20) - 1), -EINVAL) << "less than a chunk";
+  for (const uint64_t mib : {2, 7, 20}) {
+    ASSERT_EQ(LimitPageFragArena(-1, mib << 20), 0);
+    const uint64_t refusals = ReadPageFragArena(-1).limit_refusals;
+    const PktmbufPoolConfig config = PoolOf({}, 0);
+    const FootprintTerms terms = {.hugepages = rte_eal_has_hugepages() != 0, .arena_limit = mib << 20};
+    const ArenaFootprint plan = ComputeFootprint({config}, terms).arenas.front();
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok());
+    const std::vector<void*> taken = TakeAll(pool->get());
+    EXPECT_EQ(ReadPageFragArena(-1).bytes, mib / 2 * kChunkBytes);
+    EXPECT_EQ(plan.chunks, mib / 2);
+    EXPECT_EQ(plan.page_bytes,
+              ReadPageFragStats(pool->get())->pages_inflight * ReadPageFragStats(pool->get())->page_size);
+    EXPECT_GT(plan.denied_bytes, 0u);
+    EXPECT_LT(taken.size(), config.size);
+    EXPECT_EQ(ReadPageFragStats(pool->get())->nobuf, 1u);
+    EXPECT_GT(ReadPageFragArena(-1).limit_refusals, refusals);
+    ASSERT_EQ(LimitPageFragArena(-1, 0), 0);
+    void* more = nullptr;
+    EXPECT_EQ(rte_mempool_get(pool->get(), &more), 0) << "without a limit there is more";
+    rte_mempool_put(pool->get(), more);
+    PutAll(pool->get(), taken);
+    pool->Flush();
+    TrimPageFragArena(pool->get());
+  }
+}
+
+TEST_F(FootprintMeasured, AnArenaShrinksAfterABurstWhileItsPoolsAreInUse) {
+  auto pool = PktmbufPool::Create(PoolOf({}, 0));
+  ASSERT_TRUE(pool.ok());
+  std::vector<void*> taken = TakeAll(pool->get());
+  const uint64_t burst = ReadPageFragArena(-1).bytes;
+  const std::vector<void*> kept(taken.begin(), taken.begin() + 100);
+  taken.erase(taken.begin(), taken.begin() + 100);
+  PutAll(pool->get(), taken);
+  const uint64_t given_back = ShrinkPageFragArena(-1);
+  const uint64_t left = ReadPageFragArena(-1).bytes;
+  EXPECT_EQ(left, burst - given_back);
+  // The kept ones' chunk, and the lcore's cache of 128 pages of 32 KiB.
+  EXPECT_LE(left, 12u << 20) << "of " << burst;
+  PutAll(pool->get(), kept);
+  pool->Flush();
+  TrimPageFragArena(pool->get());
 }
 
 // The plan's allowances are no smaller than what they stand for.

@@ -6,9 +6,12 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -181,7 +184,20 @@ TEST_P(PoolStress, NoBufferIsEverInTwoHandsAndAllPagesComeHome) {
 
   Player here(pools, over, back, 1);
   Player there(pools, back, over, 2);
+  // All the while a control thread gives back what it can, and lowers and lifts the limit.
+  std::atomic<bool> over_now{false};
+  std::thread control([&] {
+    for (int look = 0; !over_now.load(); ++look) {
+      ShrinkPageFragArena(-1);
+      LimitPageFragArena(-1, look % 4 == 3 ? 40ull << 20 : 0);
+      ReadPageFragArena(-1);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
   OnBothLcores([&] { here.Play(); }, [&] { there.Play(); });
+  over_now.store(true);
+  control.join();
+  LimitPageFragArena(-1, 0);
 
   void* object = nullptr;
   while (DequeueBurst(over, &object, 1) == 1 || DequeueBurst(back, &object, 1) == 1) {
@@ -204,6 +220,46 @@ TEST_P(PoolStress, NoBufferIsEverInTwoHandsAndAllPagesComeHome) {
   }
   TrimPageFragArena(pools[0]);
   EXPECT_EQ(ReadPageFragStats(pools[0])->bytes_resident, 0u);
+}
+
+// Bursts of 24 MiB that end with all buffers free: extents leave and come again under the lcores' hands.
+TEST(PoolTrim, ExtentsGoBackAndComeAgainWhileBothLcoresTakeAndFree) {
+  for (const RecycleMode mode : {RecycleMode::kLifo, RecycleMode::kOff}) {
+    PktmbufPoolConfig config = Small("page_frag", 24000, 0);
+    config.page_frag.recycle = mode;
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    std::atomic<uint64_t> bad{0};
+    const auto play = [&] {
+      std::vector<rte_mbuf*> held(10000);
+      for (int round = 0; round < kRounds / 400; ++round) {
+        size_t n = 0;
+        while (n < held.size() && rte_mempool_get(pool->get(), reinterpret_cast<void**>(&held[n])) == 0) ++n;
+        for (size_t i = 0; i < n; ++i) Stamp(held[i]);
+        for (size_t i = 0; i < n; ++i) {
+          bad.fetch_add(Intact(held[i]) ? 0 : 1);
+          rte_mempool_put(pool->get(), held[i]);
+        }
+      }
+    };
+    std::atomic<bool> over_now{false};
+    uint64_t given_back = 0;
+    std::thread control([&] {
+      while (!over_now.load()) {
+        given_back += ShrinkPageFragArena(-1);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    });
+    OnBothLcores(play, play);
+    over_now.store(true);
+    control.join();
+    EXPECT_EQ(bad.load(), 0u);
+    EXPECT_GT(given_back, 16u << 20) << "extents hardly ever left while lcores went on";
+    pool->Flush();
+    EXPECT_EQ(pool->in_use(), 0u);
+    TrimPageFragArena(pool->get());
+    EXPECT_EQ(ReadPageFragArena(-1).bytes, 0u);
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<uint32_t, RecycleMode>>& info) {
