@@ -3,7 +3,9 @@
 
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
+#include <string.h>
 
+#include <bit>
 #include <cstdint>
 
 namespace halfpage {
@@ -35,5 +37,35 @@ inline uint16_t Load16(const uint8_t* bytes) {
 // TCP, UDP or SCTP. Gives false for a frame without a whole Ethernet header; a frame cut short further on gives what
 // there is of it.
 bool ParseHeaders(const rte_mbuf* frame, PacketHeaders* headers);
+
+// What rules mostly ask for, in one word: EtherType (bits 0 to 15), protocol (16), whether there are protocol (24) and
+// ports (25), destination port (32), source port (48).
+inline constexpr uint64_t kKeyHasProtocol = uint64_t{1} << 24;
+inline constexpr uint64_t kKeyHasPorts = uint64_t{1} << 25;
+
+inline uint64_t KeyOf(const PacketHeaders& headers) {
+  return headers.ethertype | uint64_t{headers.protocol} << 16 | (headers.has_protocol ? kKeyHasProtocol : 0) |
+         (headers.has_ports ? kKeyHasPorts : 0) | uint64_t{headers.destination_port} << 32 |
+         uint64_t{headers.source_port} << 48;
+}
+
+// The key of a TCP or UDP packet over IPv4 without tag, options or fragment offset, read in place. False for all other
+// frames: those take ParseHeaders().
+inline bool QuickKey(const rte_mbuf* frame, uint64_t* key) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr uint32_t kPorts = 34;
+  if (rte_pktmbuf_data_len(frame) < kPorts + 4) return false;
+  const uint8_t* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+  uint32_t type;      // EtherType, version and header length
+  uint32_t fragment;  // flags and offset, TTL, protocol
+  uint32_t ports;
+  memcpy(&type, bytes + 12, 4);
+  memcpy(&fragment, bytes + 20, 4);
+  memcpy(&ports, bytes + kPorts, 4);
+  const uint32_t protocol = fragment >> 24;
+  if ((((type ^ 0x450008) & 0xffffff) | (fragment & 0xff1f)) != 0 || ((protocol != 17) & (protocol != 6))) return false;
+  *key = uint64_t{rte_be_to_cpu_32(ports)} << 32 | kKeyHasPorts | kKeyHasProtocol | uint64_t{protocol} << 16 | 0x0800u;
+  return true;
+}
 
 }  // namespace halfpage

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xdp_emul/packet_headers.h"
 
 namespace halfpage {
 namespace {
@@ -17,6 +18,34 @@ absl::StatusOr<DeviceIndex> FindDevice(const ProgramConfig& config, const std::s
                                                       config.name, target, absl::StrJoin(device_names, ", ")));
   }
   return static_cast<DeviceIndex>(found - device_names.begin());
+}
+
+// Puts into the key's terms what the rule asks of single values; ranges of ports remain.
+void SetKey(CompiledRule& rule) {
+  PacketHeaders wanted;
+  rule.mask = 0;
+  rule.key_decides = true;
+  if (rule.match_ethertype) {
+    wanted.ethertype = rule.ethertype;
+    rule.mask |= 0xffff;
+  }
+  if (rule.match_protocol) {
+    wanted.protocol = rule.protocol;
+    wanted.has_protocol = true;
+    rule.mask |= kKeyHasProtocol | uint64_t{0xff} << 16;
+  }
+  if (rule.match_ports) {
+    wanted.has_ports = true;
+    rule.mask |= kKeyHasPorts;
+    const auto single = [&rule](uint16_t first, uint16_t last, uint64_t mask) {
+      if (first == last) rule.mask |= mask;
+      rule.key_decides &= first == last || (first == 0 && last == UINT16_MAX);
+      return first == last ? first : uint16_t{0};
+    };
+    wanted.source_port = single(rule.source_first, rule.source_last, uint64_t{0xffff} << 48);
+    wanted.destination_port = single(rule.destination_first, rule.destination_last, uint64_t{0xffff} << 32);
+  }
+  rule.value = KeyOf(wanted);
 }
 
 CompiledRule Compile(const FilterRule& rule) {
@@ -34,6 +63,7 @@ CompiledRule Compile(const FilterRule& rule) {
   compiled.destination_last = destination.last;
   compiled.action = static_cast<uint8_t>(rule.verdict);
   compiled.target = kNoDevice;
+  SetKey(compiled);
   return compiled;
 }
 

@@ -28,8 +28,12 @@ struct Verdicts {
   DeviceIndex target[kMaxBurst];
 };
 
-// A filter's rule with names resolved; port ranges are those of a rule that names none.
+// A filter's rule with names resolved; port ranges are those of a rule that names none. A frame's key (KeyOf() in
+// packet_headers.h) must equal `value` under `mask`; where the rule asks for more than that, `key_decides` is off.
 struct CompiledRule {
+  uint64_t mask;
+  uint64_t value;
+  bool key_decides;
   uint16_t ethertype;
   uint8_t protocol;
   bool match_ethertype;
@@ -74,6 +78,7 @@ class Program {
   static int RunRedirect(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunTransmit(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunFilter(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
+  int Agree(uint8_t action, DeviceIndex target, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts) const;
 
   RunFunction run_ = nullptr;
   uint8_t action_ = 0;              // of kPass, kDrop, kAborted; the filter's default

@@ -56,7 +56,7 @@ uint32_t MixFrames(uint32_t size) {
 }
 
 std::string ConfigText(const Row& row, const std::string& ops, const std::string& mix_file) {
-  const uint32_t mtu = row.size > 1514 ? 9000 : 1500;
+  const uint32_t mtu = std::max(1500u, row.size - 14);
   const bool two_pairs = row.way == Way::kRedirect || row.way == Way::kMix;
   std::string text =
       absl::StrCat("version: 1\neal: {memory: 1GiB}\npools:\n  - {name: packets, ops: ", ops, ", size: ", kPoolSize,

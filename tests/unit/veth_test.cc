@@ -264,6 +264,7 @@ TEST_P(Veth, EveryMixtureOfVerdictsInABurstAddsUp) {
 // far.
 TEST_P(Veth, HeadersReadTheSameHoweverTheFrameIsCutIntoSegments) {
   std::mt19937 random(2);
+  int quick = 0;
   for (int trial = 0; trial < 3000; ++trial) {
     uint8_t bytes[200];
     const unsigned length = 14 + random() % 120;
@@ -272,7 +273,11 @@ TEST_P(Veth, HeadersReadTheSameHoweverTheFrameIsCutIntoSegments) {
     const uint16_t type = types[random() % 4];
     bytes[12] = static_cast<uint8_t>(type >> 8);
     bytes[13] = static_cast<uint8_t>(type);
-    if (type == 0x0800) bytes[14] = static_cast<uint8_t>(0x40 | (random() % 16));
+    if (type == 0x0800) {
+      bytes[14] = static_cast<uint8_t>(0x40 | (random() % 4 == 0 ? random() % 16 : 5));
+      bytes[20] = bytes[21] = static_cast<uint8_t>(random() % 4 == 0 ? random() : 0);
+      bytes[23] = std::vector<uint8_t>{1, 6, 17, 132, 70, 81}[random() % 6];
+    }
     if (type == 0x86dd) {
       bytes[14] = 0x60;
       bytes[20] = static_cast<uint8_t>(std::vector<int>{0, 6, 17, 43, 44, 60, 132}[random() % 7]);
@@ -301,8 +306,69 @@ TEST_P(Veth, HeadersReadTheSameHoweverTheFrameIsCutIntoSegments) {
     EXPECT_EQ(one.has_ports, other.has_ports);
     EXPECT_EQ(one.source_port, other.source_port);
     EXPECT_EQ(one.destination_port, other.destination_port);
+    uint64_t key = 0;
+    if (QuickKey(whole, &key)) {
+      EXPECT_EQ(key, KeyOf(one)) << "the quick look and the walk";
+      ++quick;
+    }
+    EXPECT_TRUE(chain->nb_segs == 1 || !QuickKey(chain, &key)) << "its first segment has at most 20 bytes";
     rte_pktmbuf_free(whole);
     rte_pktmbuf_free(chain);
+  }
+  EXPECT_GT(quick, 50);
+}
+
+TEST_P(Veth, TheFirstRuleThatMatchesDecidesHoweverManyThereAreAndWhateverTheyAskFor) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 100; ++trial) {
+    ProgramConfig config;
+    config.name = "many";
+    config.kind = ProgramKind::kFilter;
+    for (unsigned n = random() % 25; n != 0; --n) {
+      FilterRule rule;
+      if (random() % 4 == 0) rule.ethertype = random() % 2 == 0 ? 0x0800 : 0x86dd;
+      if (random() % 3 == 0) rule.protocol = random() % 2 == 0 ? 6 : 17;
+      const auto first = static_cast<uint16_t>(random() % 16);
+      if (random() % 2 == 0) rule.source_port = PortRange{first, static_cast<uint16_t>(first + random() % 3)};
+      if (random() % 2 == 0) rule.destination_port = PortRange{first, static_cast<uint16_t>(first + random() % 2)};
+      rule.verdict = XdpAction::kDrop;
+      config.rules.push_back(rule);
+    }
+    auto program = Program::Create(config, {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    std::vector<Counter> hits(config.rules.size() + 1);
+    for (int i = 0; i < 50; ++i) {
+      rte_mbuf* frame = Frame(60);
+      auto* bytes = rte_pktmbuf_mtod(frame, uint8_t*);
+      std::memset(bytes + 12, 0, 48);
+      const bool ipv4 = random() % 4 != 0;
+      bytes[12] = ipv4 ? 0x08 : 0x86;
+      bytes[13] = ipv4 ? 0x00 : 0xdd;
+      bytes[14] = ipv4 ? 0x45 : 0x60;
+      const uint8_t protocol = std::vector<uint8_t>{1, 6, 17}[random() % 3];
+      bytes[ipv4 ? 23 : 20] = protocol;
+      const auto source = static_cast<uint8_t>(random() % 18);
+      const auto destination = static_cast<uint8_t>(random() % 18);
+      bytes[ipv4 ? 35 : 55] = source;
+      bytes[ipv4 ? 37 : 57] = destination;
+      size_t expected = 0;
+      for (; expected < config.rules.size(); ++expected) {
+        const FilterRule& rule = config.rules[expected];
+        const auto within = [protocol](const std::optional<PortRange>& range, uint16_t port) {
+          return !range || (protocol != 1 && port >= range->first && port <= range->last);
+        };
+        if (rule.ethertype.value_or(ipv4 ? 0x0800 : 0x86dd) == (ipv4 ? 0x0800 : 0x86dd) &&
+            rule.protocol.value_or(protocol) == protocol && within(rule.source_port, source) &&
+            within(rule.destination_port, destination)) {
+          break;
+        }
+      }
+      Verdicts verdicts;
+      const uint64_t before = hits[expected].Read();
+      program->Run(&frame, 1, &verdicts, hits.data());
+      EXPECT_EQ(hits[expected].Read(), before + 1) << "rule " << expected << " of " << config.rules.size();
+      rte_pktmbuf_free(frame);
+    }
   }
 }
 
