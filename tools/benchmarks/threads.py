@@ -37,7 +37,13 @@ class Side:
         return self.received() / self.report['seconds'] / 1e6
 
     def received(self):
+        if self.device is None:  # what the reader got
+            return self.reader()['read']
         return next(device['received'] for device in self.report['devices'] if device['name'] == self.device)
+
+    def reader(self):
+        """Of the first sink, one that keeps frames for a reader."""
+        return self.report['sinks'][0]['reader']
 
     def pages_per_packet(self, size):
         pool = self.report['pools'][0]
@@ -102,7 +108,7 @@ def bulk():
 
 def recycling():
     for name, device in (('tx_drop', 'veth1'), ('tx_pass', 'veth1'), ('redirect_drop', 'veth3'), ('redirect_pass', 'veth3'),
-                         ('user_drop', 'veth0')):
+                         ('user_drop', None)):
         config = f'recycle_{name}'
         if not (FOLDER / f'{config}.yaml').exists():
             continue
@@ -128,8 +134,25 @@ def short_long():
         yield Comparison(f'short and long against one stock pool, {name}', ours, theirs, 1.0, memory)
 
 
+def condensing():
+    if not (FOLDER / 'udp_condense.yaml').exists():
+        return
+    ours = Side('udp_condense', 'sinks[0].rate=0', device=None)
+    theirs = Side('udp_condense', 'sinks[0].rate=0', 'sinks[0].condense=false', device=None)
+    slow = Side('udp_condense', device=None), Side('udp_condense', 'sinks[0].condense=false', device=None)
+
+    def memory():
+        for side in slow:  # a reader that is slower than the flood: the queue stands full
+            side()
+        on, off = (side.reader()['counters']['most_held'] for side in slow)
+        return f'{on} against {off} packets held at the same rcvbuf ({on / off:.1f}), our accounting', on >= 3 * off
+
+    yield Comparison('condensing on against off, goodput', ours, theirs, 1.0, memory)
+
+
 def run(options):
-    chosen = [comparison for group in (half_page, bulk, recycling, short_long) for comparison in group()
+    groups = (half_page, bulk, recycling, short_long, condensing)
+    chosen = [comparison for group in groups for comparison in group()
               if not options.row or options.row in comparison.row.name]
     if not chosen:
         print(f'bench: no row holds {options.row!r}', file=sys.stderr)
