@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     std::fputs(options->action == Action::kHelp ? halfpage::HelpText().c_str() : HALFPAGE_VERSION_TEXT, stdout);
     return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;
   }
+  if (options->action == Action::kXdpTest) return halfpage::RunXdpTest(options->xdp_test);
   const halfpage::LoadedConfig loaded = halfpage::LoadConfig(options->config, options->overrides);
   PrintFaults(loaded.warnings, "warning: ");
   const bool plan_only = options->action == Action::kPlan && loaded.only_too_large;

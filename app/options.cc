@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "app/nearest_name.h"
 
 namespace halfpage {
@@ -42,6 +43,23 @@ constexpr Option kOptions[] = {
     {"mbcache", 0, "N", "pools[*].cache", "per-lcore mempool cache of each pool, 0 to 512"},
     {"json", 0, "FILE", "report.json",
      "write the final report (with --plan, the plan) as JSON; - puts it on standard output in place of the text"},
+    {"xdp-test", 0, "FILE", nullptr,
+     "run an XDP object over packets, without EAL or privileges: 0 good, 4 a verdict is not the expected one"},
+    {"program", 0, "NAME", nullptr, "of the object's programs the one to run; may be left out where there is one"},
+    {"pcap-in", 0, "FILE", nullptr, "capture to test with; - reads standard input"},
+    {"packet", 0, "HEX", nullptr, "one packet to test with, as hexadecimal digits (repeatable)"},
+    {"out", 0, "FOLDER", nullptr, "write pass.pcap, tx.pcap and redirect.pcap there"},
+    {"expect", 0, "FILE", nullptr, "lines of WHICH: VERDICT, WHICH a number, 4-9, any, or a filter such as udp port 9"},
+    {"map", 0, "NAME:KEY=VALUE", nullptr, "put a value into a map of the object, e.g. filter_ports:9=1 (repeatable)"},
+    {"maps", 0, "FILE", nullptr, "a file of such lines"},
+    {"route", 0, "ROUTE", nullptr, "for bpf_fib_lookup(), e.g. '10.0.0.0/8 dev 3 dst 02:00:00:00:00:02' (repeatable)"},
+    {"ingress-ifindex", 0, "N", nullptr, "interface that the test's packets came in by; 1"},
+    {"rx-queue", 0, "N", nullptr, "receive queue that they came in by; 0"},
+    {"repeat", 0, "N", nullptr, "run each packet so often, for its time; 1"},
+    {"dump-maps", 0, nullptr, nullptr, "print the maps after the test"},
+    {"trace", 0, nullptr, nullptr, "print each instruction and the registers before it, on standard error"},
+    {"interpret", 0, nullptr, nullptr, "do not compile the program"},
+    {"junit", 0, "FILE", nullptr, "write a JUnit report of the test; - is standard output"},
     {"help", 'h', nullptr, nullptr, "print this and stop"},
     {"version", 'v', nullptr, nullptr, "print the version and stop"},
 };
@@ -76,8 +94,41 @@ std::string Quoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
 }
 
+absl::Status ApplyNumber(const Option& option, const std::string& value, uint32_t least, uint32_t* to) {
+  if (absl::SimpleAtoi(value, to) && *to >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--%s %s: give a number from %d to %d", option.name, value, least, UINT32_MAX));
+}
+
+// Those of --xdp-test. Nothing where `option` is none of them.
+absl::optional<absl::Status> ApplyXdpTest(const Option& option, const std::string& value, XdpTestOptions* test) {
+  const absl::string_view name = option.name;
+  const std::pair<const char*, std::string*> texts[] = {{"program", &test->program}, {"pcap-in", &test->pcap_in},
+                                                        {"out", &test->out},         {"expect", &test->expect},
+                                                        {"maps", &test->maps_file},  {"junit", &test->junit}};
+  const std::pair<const char*, std::vector<std::string>*> lists[] = {
+      {"packet", &test->packets}, {"map", &test->maps}, {"route", &test->routes}};
+  const std::pair<const char*, bool*> switches[] = {
+      {"dump-maps", &test->dump_maps}, {"trace", &test->trace}, {"interpret", &test->interpret}};
+  for (const auto& [text, to] : texts) {
+    if (name == text) return *to = value, absl::OkStatus();
+  }
+  for (const auto& [list, to] : lists) {
+    if (name == list) return to->push_back(value), absl::OkStatus();
+  }
+  for (const auto& [flag, to] : switches) {
+    if (name == flag) return *to = true, absl::OkStatus();
+  }
+  if (name == "ingress-ifindex") return ApplyNumber(option, value, 0, &test->ingress_ifindex);
+  if (name == "rx-queue") return ApplyNumber(option, value, 0, &test->rx_queue);
+  if (name == "repeat") return ApplyNumber(option, value, 1, &test->repeat);
+  return absl::nullopt;
+}
+
 absl::Status Apply(const Option& option, const std::string& value, Options* options) {
   const absl::string_view name = option.name;
+  const absl::optional<absl::Status> test = ApplyXdpTest(option, value, &options->xdp_test);
+  if (test.has_value()) return *test;
   if (name == "config") {
     options->config = value;
   } else if (name == "set") {
@@ -93,6 +144,9 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
     options->action = Options::Action::kPlan;
   } else if (name == "print-config") {
     options->action = Options::Action::kPrintConfig;
+  } else if (name == "xdp-test") {
+    options->action = Options::Action::kXdpTest;
+    options->xdp_test.object = value;
   } else if (name == "help") {
     options->action = Options::Action::kHelp;
   } else if (name == "version") {
@@ -180,7 +234,8 @@ absl::StatusOr<Options> ParseOptions(int argc, char* const* argv) {
   }
   absl::Status status = ParseOurs(arguments, &options);
   if (!status.ok()) return status;
-  const bool needs_config = options.action != Options::Action::kHelp && options.action != Options::Action::kVersion;
+  const bool needs_config = options.action != Options::Action::kHelp && options.action != Options::Action::kVersion &&
+                            options.action != Options::Action::kXdpTest;
   if (needs_config && options.config.empty()) {
     return absl::InvalidArgumentError(
         "no configuration: give one with --config FILE, for example conf/quickstart.yaml");
@@ -192,6 +247,7 @@ std::string HelpText() {
   std::string text =
       "usage: halfpage --config FILE [options]\n"
       "       halfpage [EAL options] -- --config FILE [options]\n"
+      "       halfpage --xdp-test OBJECT.o --pcap-in FILE [options]\n"
       "\n"
       "Forwards packets through emulated veth pairs and XDP programs, out of buffers carved from shared pages.\n"
       "Without `--`, EAL is started with what the file's `eal:` section says.\n"

@@ -7,14 +7,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/config.h"
+#include "app/xdp_test.h"
 
 namespace halfpage {
 
 struct Options {
-  enum class Action { kRun, kCheck, kPlan, kPrintConfig, kHelp, kVersion };
+  enum class Action { kRun, kCheck, kPlan, kPrintConfig, kXdpTest, kHelp, kVersion };
   Action action = Action::kRun;
   std::string config;                     // file, "-" for standard input
   std::vector<ConfigOverride> overrides;  // what options say of the configuration, in their order
+  XdpTestOptions xdp_test;
 };
 
 // Parses the whole command line. Errors: InvalidArgument naming the option, what is wrong with it, and the nearest one

@@ -10,6 +10,7 @@ inline constexpr int kExitGood = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitImbalance = 3;
+inline constexpr int kExitExpectation = 4;
 
 // Runs `config` until its duration or count is reached, its sources end, or a signal asks to stop; prints statistics
 // and the report on standard output, errors on standard error. Gives the exit code. Main thread, once per process.

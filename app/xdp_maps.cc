@@ -1,0 +1,151 @@
+#include "app/xdp_maps.h"
+
+#include <arpa/inet.h>
+#include <netinet/ether.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "app/nearest_name.h"
+
+namespace halfpage {
+namespace {
+
+bool IsHex(absl::string_view text) {
+  return text.size() % 2 == 0 && std::all_of(text.begin(), text.end(), absl::ascii_isxdigit);
+}
+
+// One field behind what `bytes` holds already; `size` is what key or value have in all. False for what is no field.
+bool AppendField(std::string field, bool last, size_t size, std::string* bytes) {
+  if (absl::StartsWith(field, "hex:")) {
+    if (!IsHex(field.substr(4))) return false;
+    bytes->append(absl::HexStringToBytes(field.substr(4)));
+    return true;
+  }
+  uint8_t address[16];
+  ether_addr mac;
+  if (std::count(field.begin(), field.end(), '.') == 3 && inet_pton(AF_INET, field.c_str(), address) == 1) {
+    bytes->append(reinterpret_cast<char*>(address), 4);
+    return true;
+  }
+  if (std::count(field.begin(), field.end(), ':') == 5 && ether_aton_r(field.c_str(), &mac) != nullptr) {
+    bytes->append(reinterpret_cast<char*>(mac.ether_addr_octet), 6);
+    return true;
+  }
+  if (std::count(field.begin(), field.end(), ':') >= 2 && inet_pton(AF_INET6, field.c_str(), address) == 1) {
+    bytes->append(reinterpret_cast<char*>(address), 16);
+    return true;
+  }
+  size_t width = last && size > bytes->size() ? size - bytes->size() : 4;
+  const size_t colon = field.find(':');
+  if (colon != std::string::npos) {
+    int number = 0;
+    if (!absl::SimpleAtoi(field.substr(colon + 1), &number)) return false;
+    if (number != 1 && number != 2 && number != 4 && number != 8) return false;
+    width = static_cast<size_t>(number);
+    field.resize(colon);
+  }
+  int64_t number = 0;
+  uint64_t bits = 0;
+  if (absl::SimpleAtoi(field, &number)) {
+    bits = static_cast<uint64_t>(number);
+  } else if (!absl::SimpleAtoi(field, &bits) && !(absl::StartsWith(field, "0x") && absl::SimpleHexAtoi(field, &bits))) {
+    return false;
+  }
+  const bool fits =
+      width >= 8 || bits >> (8 * width) == 0 || (number < 0 && number >= -(int64_t{1} << (8 * width - 1)));
+  if (!fits) return false;
+  for (size_t i = 0; i < width; ++i)
+    bytes->push_back(i < 8 ? static_cast<char>(bits >> (8 * i)) : number < 0 ? '\xff' : '\0');
+  return true;
+}
+
+bool ParseBytes(absl::string_view text, size_t size, std::string* bytes) {
+  const std::vector<std::string> fields = absl::StrSplit(text, ',');
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!AppendField(fields[i], i + 1 == fields.size(), size, bytes)) return false;
+  }
+  return bytes->size() == size;
+}
+
+std::string Hex(const uint8_t* bytes, size_t size) {
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), size));
+}
+
+bool IsZero(const uint8_t* bytes, size_t size) {
+  return std::all_of(bytes, bytes + size, [](uint8_t byte) { return byte == 0; });
+}
+
+void DumpMap(bpf::Map* map, std::string* text) {
+  const bpf::MapSpec& spec = map->spec();
+  absl::StrAppendFormat(text, "map %s (%s, key %d, value %d, %d entries)\n", spec.name, bpf::MapTypeName(spec.type),
+                        spec.key_size, spec.value_size, spec.max_entries);
+  const bool array = spec.type == BPF_MAP_TYPE_ARRAY || spec.type == BPF_MAP_TYPE_PERCPU_ARRAY;
+  const uint32_t copies = map->per_worker() ? map->workers() : 1;
+  std::vector<uint8_t> key(spec.key_size);
+  for (bool more = map->NextKey(nullptr, key.data()); more; more = map->NextKey(key.data(), key.data())) {
+    std::string values;
+    bool zero = true;
+    for (uint32_t worker = 0; worker < copies; ++worker) {
+      const uint8_t* value = map->Lookup(key.data(), worker);
+      if (value == nullptr) continue;
+      zero = zero && IsZero(value, spec.value_size);
+      absl::StrAppend(&values, values.empty() ? "" : " ", Hex(value, spec.value_size));
+    }
+    if (array && zero) continue;
+    uint32_t index = 0;
+    if (array) memcpy(&index, key.data(), sizeof(index));
+    absl::StrAppend(text, "  ", array ? absl::StrCat(index) : Hex(key.data(), key.size()), ": ", values, "\n");
+  }
+}
+
+}  // namespace
+
+absl::Status PutIntoMap(absl::string_view text, const bpf::MapSet& maps) {
+  const size_t colon = text.find(':');
+  const size_t equals = text.find('=');
+  if (colon == absl::string_view::npos || equals == absl::string_view::npos || equals < colon) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--map ", text, ": write NAME:KEY=VALUE, for example filter_ports:9=1 or filter_ipv4:10.0.0.1=2"));
+  }
+  const absl::string_view name = text.substr(0, colon);
+  bpf::Map* map = maps.Find(name);
+  if (map == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& each : maps.maps()) names.push_back(each->spec().name);
+    return absl::InvalidArgumentError(absl::StrFormat("--map %s: the object has no map `%s`%s; it has %s", text, name,
+                                                      DidYouMean(name, names), ListNames(names)));
+  }
+  const bpf::MapSpec& spec = map->spec();
+  std::string key;
+  std::string value;
+  const auto wrong = [&](const char* which, uint32_t size) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--map %s: the %s is not %d bytes; write numbers (5, or 5:2 for two bytes), addresses or "
+                        "hex:0a0b, with commas in "
+                        "between",
+                        text, which, size));
+  };
+  if (!ParseBytes(text.substr(colon + 1, equals - colon - 1), spec.key_size, &key)) return wrong("key", spec.key_size);
+  if (!ParseBytes(text.substr(equals + 1), spec.value_size, &value)) return wrong("value", spec.value_size);
+  const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key.data()),
+                                   reinterpret_cast<const uint8_t*>(value.data()), BPF_ANY);
+  if (error == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("--map %s: map %s has %d entries and does not take it: %s", text,
+                                                    spec.name, spec.max_entries, strerror(-error)));
+}
+
+std::string DumpMaps(const bpf::MapSet& maps) {
+  std::string text;
+  for (const auto& map : maps.maps()) DumpMap(map.get(), &text);
+  return text;
+}
+
+}  // namespace halfpage

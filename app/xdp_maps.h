@@ -1,0 +1,22 @@
+// Contents of an XDP object's maps, from text and as text.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "xdp_emul/bpf/program.h"
+
+namespace halfpage {
+
+// "filter_ports:9=1": puts a value under a key, the same for all workers. Key and value are fields with commas in
+// between, in the order of the structure: a number (little-endian, as wide as what is left where it is the last field,
+// or with :1, :2, :4, :8 behind it), an IPv4 or IPv6 address, a MAC address, or hex:0a0b.
+//
+// Errors: InvalidArgument naming the map, what is wrong, its key and value sizes and how it is written.
+absl::Status PutIntoMap(absl::string_view text, const bpf::MapSet& maps);
+
+// Each map with its entries in hexadecimal; of arrays only those that are not all zero.
+std::string DumpMaps(const bpf::MapSet& maps);
+
+}  // namespace halfpage

@@ -1,0 +1,201 @@
+// What helpers may be called with, and what they leave behind.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xdp_emul/bpf/analyzer.h"
+
+namespace halfpage::bpf {
+namespace {
+
+// What to do without a helper that is not there.
+std::string Advice(uint32_t number) {
+  switch (number) {
+    case BPF_FUNC_probe_read:
+    case BPF_FUNC_probe_read_kernel:
+    case BPF_FUNC_probe_read_user:
+    case BPF_FUNC_probe_read_str:
+    case BPF_FUNC_probe_read_kernel_str:
+      return "it reads a kernel's memory, and no kernel takes part; read the packet or a map";
+    case BPF_FUNC_timer_init:
+    case BPF_FUNC_timer_start:
+    case BPF_FUNC_timer_set_callback:
+      return "there are no timers; look at bpf_ktime_get_ns() when a packet comes";
+    default:
+      return "use one of those that README.md of xdp_emul/bpf lists";
+  }
+}
+
+}  // namespace
+
+const MapSpec* Analyzer::SpecOf(const Value& map) const {
+  return map.map == kSeveralMaps ? nullptr : &object_.maps[map.map];
+}
+
+void Analyzer::ForgetPacket(State* state) const {
+  state->ForEach([](Value& value) {
+    if (!value.Has(kPacket | kPacketEnd) || value.kinds == kAnyKind) return;
+    value = Value::Scalar();
+  });
+}
+
+// Memory of a helper: how long it is where that is known, what it points at, what is left to check.
+void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int number, State* state) {
+  Instruction& insn = At(index);
+  const Argument kind = helper.arguments[number];
+  const Value value = state->registers[number + 1];
+  uint64_t least = 0;
+  uint64_t most = UINT32_MAX;
+  if (kind == Argument::kKey || kind == Argument::kValue) {
+    const MapSpec* spec = SpecOf(state->registers[1]);
+    if (spec != nullptr) least = most = kind == Argument::kKey ? spec->key_size : spec->value_size;
+  } else {
+    const Value& size = state->registers[number + 2];
+    if (size.Is(kScalar)) {
+      least = size.min;
+      most = size.max;
+    }
+  }
+  const bool null_allowed = kind == Argument::kMemoryOrNull && (value.kinds & kPointers) == 0;
+  const uint16_t memory = kPacket | kStack | kMapValue | kRecord;
+  if (!value.Has(memory) && !null_allowed) {
+    Fail(index, absl::StrFormat("%s as argument %d of %s, which takes a pointer to %s", RegisterText(number + 1, value),
+                                number + 1, helper.name,
+                                kind == Argument::kKey     ? "a key"
+                                : kind == Argument::kValue ? "a value"
+                                                           : "memory"));
+  }
+  const bool write = kind == Argument::kMemoryOut;
+  const bool proven = most <= kStackBytes * 128 && least > 0 && Proven(value, value.offset, most, write);
+  if (value.Is(kStack) && value.own && value.offset_known && least == most && !proven && least > 0) {
+    Fail(index, absl::StrFormat("%d bytes at %d of the stack as argument %d of %s, and the stack is r10-512 to r10",
+                                most, value.offset, number + 1, helper.name));
+  }
+  if (!proven && reporting_) insn.unproven |= static_cast<uint8_t>(1 << number);
+  if (value.Has(kStack)) {
+    UseStack(proven ? value.offset : -static_cast<int64_t>(kStackBytes));
+    if (write) WriteStack(state, value, value.offset, proven ? static_cast<uint32_t>(most) : kStackBytes, nullptr);
+    if (write && !proven) ForgetSlots(state);
+  }
+}
+
+void Analyzer::Callback(uint32_t index, const Helper& helper, const State& state) {
+  const Value& function = state.registers[2];
+  if (!function.Is(kFunction)) return;
+  // bpf_loop(): the turn's number and the context that was handed over.
+  State entry;
+  entry.registers[1] = Value::Scalar(0, UINT32_MAX);
+  Value context = state.registers[3];
+  context.id = context.id <= kMetaId ? context.id : 0;
+  if (context.Has(kStack)) {
+    context.own = false;
+    context.offset_known = false;
+  }
+  entry.registers[2] = context;
+  entry.registers[10].kinds = kStack;
+  const auto target = static_cast<uint32_t>(function.offset);
+  Push(target, entry);
+  callers_[target].insert(head_);
+  (void)index;
+  (void)helper;
+}
+
+// False where checking further makes no sense.
+bool Analyzer::CheckArgument(uint32_t index, const Helper& helper, int number, State* state) {
+  Instruction& insn = At(index);
+  const int reg = number + 1;
+  const Value& value = state->registers[reg];
+  const auto wrong = [&](const char* wanted) {
+    Fail(index, absl::StrFormat("%s as argument %d of %s, which takes %s", RegisterText(reg, value), reg, helper.name,
+                                wanted));
+    return false;
+  };
+  if (helper.arguments[number] == Argument::kAnything) return true;
+  if (value.Is(kUnset)) return wrong("something");
+  switch (helper.arguments[number]) {
+    case Argument::kNumber:
+    case Argument::kSizeOrZero:
+    case Argument::kSize:
+      if (!value.Has(kScalar)) return wrong("a number");
+      return true;
+    case Argument::kContext:
+      if (!value.Has(kContext)) return wrong("the context (r1 as the program got it)");
+      if (!value.Is(kContext) || !value.offset_known || value.offset != 0) {
+        if (reporting_) insn.unproven |= static_cast<uint8_t>(1 << number);
+      }
+      return true;
+    case Argument::kMap: {
+      if (!value.Is(kMapPointer)) return wrong("a map");
+      const MapSpec* spec = SpecOf(value);
+      if (spec != nullptr && (helper.map_types >> spec->type & 1) == 0) {
+        Fail(index, absl::StrFormat("map %s is of type %s, which %s does not take", spec->name, MapTypeName(spec->type),
+                                    helper.name));
+        return false;
+      }
+      if (reporting_) insn.map = value.map;
+      if (reporting_ && !value.not_null) insn.unproven |= static_cast<uint8_t>(1 << number);
+      return true;
+    }
+    case Argument::kFunction:
+      if (!value.Is(kFunction)) return wrong("a function of the program");
+      return true;
+    case Argument::kRecord:
+      if (!value.Is(kRecord)) return wrong("a record that bpf_ringbuf_reserve() gave");
+      return true;
+    default:
+      return true;
+  }
+}
+
+void Analyzer::HelperCall(uint32_t index, State* state) {
+  Instruction& insn = At(index);
+  const auto number = static_cast<uint32_t>(insn.imm);
+  const Helper* helper = FindHelper(number);
+  if (reporting_) insn.unproven = 0;
+  if (helper == nullptr) {
+    Fail(index, absl::StrFormat("calls %s (%d), which is not there for XDP in user space: %s", HelperName(number),
+                                number, Advice(number)));
+    for (int i = 1; i <= 5; ++i) state->registers[i] = Value();
+    state->registers[0] = Value::Scalar();
+    return;
+  }
+  Value result = Value::Scalar();
+  bool callback = false;
+  bool stack = false;
+  for (int i = 0; i < 5 && helper->arguments[i] != Argument::kNone; ++i) {
+    if (!CheckArgument(index, *helper, i, state)) continue;
+    if (IsMemory(helper->arguments[i])) CheckMemoryArgument(index, *helper, i, state);
+    callback |= helper->arguments[i] == Argument::kFunction;
+    stack |= state->registers[i + 1].Has(kStack);
+    // A text for bpf_trace_printk(): nobody knows how long it is.
+    const bool unbounded = helper->arguments[i] == Argument::kAnything && state->registers[i + 1].Has(kStack);
+    if (unbounded) UseStack(-static_cast<int64_t>(kStackBytes));
+  }
+  if (helper->result == Result::kValueOrNull) {
+    result = Value();
+    const MapSpec* spec = SpecOf(state->registers[1]);
+    const bool of_maps =
+        spec != nullptr && (spec->type == BPF_MAP_TYPE_ARRAY_OF_MAPS || spec->type == BPF_MAP_TYPE_HASH_OF_MAPS);
+    result.kinds = of_maps ? kMapPointer : kMapValue;
+    result.map = of_maps ? kSeveralMaps : state->registers[1].map;
+    result.id = NewId(index, state);
+  } else if (helper->result == Result::kRecordOrNull) {
+    result = Value();
+    result.kinds = kRecord;
+    result.id = NewId(index, state);
+  }
+  if (callback) {
+    Callback(index, *helper, *state);
+    if (stack) {
+      function_->stack_escapes = true;
+      UseStack(-static_cast<int64_t>(kStackBytes));
+      ForgetSlots(state);
+    }
+    const Value& function = state->registers[2];
+    if (function.Is(kFunction) && image_.FunctionOf(static_cast<uint32_t>(function.offset)).changes_packet)
+      ForgetPacket(state);
+  }
+  for (int i = 1; i <= 5; ++i) state->registers[i] = Value();
+  if (helper->changes_packet) ForgetPacket(state);
+  state->registers[0] = result;
+}
+
+}  // namespace halfpage::bpf

@@ -1,0 +1,77 @@
+#include "xdp_emul/bpf/compile.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "xdp_emul/bpf/interpreter.h"
+
+namespace halfpage::bpf {
+namespace {
+
+constexpr char kModule[] = "libhalfpage_bpf_llvm.so";
+
+void Fail(RunState* state, uint32_t kind, uint32_t instruction, uint64_t address, uint64_t size) {
+  if (state->Failed()) return;
+  state->Fail(static_cast<FaultKind>(kind), address, size);
+  state->fault.instruction = instruction;
+}
+
+uint64_t LoadAny(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address) {
+  uint64_t value = 0;
+  if (!LoadThroughAny(state, *insn, address, &value)) state->fault.instruction = instruction;
+  return value;
+}
+
+bool MayWriteAny(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address) {
+  if (CheckAccess(state, *insn, address, SizeOfAccess(insn->code), true)) return true;
+  state->fault.instruction = instruction;
+  return false;
+}
+
+bool Arguments(RunState* state, const Instruction* insn, uint32_t instruction, const uint64_t* registers) {
+  if (CheckArguments(state, insn, registers)) return true;
+  state->fault.instruction = instruction;
+  return false;
+}
+
+constexpr CompilerServices kServices = {FindHelper, Fail, LoadAny, MayWriteAny, Arguments};
+
+// Beside the program in a build, under its library folder once installed.
+void* OpenModule(std::string* reason) {
+  char exe[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe));
+  const std::string path(exe, length > 0 ? static_cast<size_t>(length) : 0);
+  const std::string folder = path.substr(0, path.rfind('/'));
+  for (const std::string& place :
+       {absl::StrCat(folder, "/../xdp_emul/bpf/"), absl::StrCat(folder, "/../../xdp_emul/bpf/"),
+        std::string(HALFPAGE_MODULE_FOLDER "/")}) {
+    void* module = dlopen(absl::StrCat(place, kModule).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module != nullptr) return module;
+    *reason = dlerror();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::Status Compile(Program* program) {
+  std::string reason;
+  void* module = OpenModule(&reason);
+  if (module == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("no compiler: ", reason, "; build with -Dbpf_jit=enabled and llvm-14-dev"));
+  }
+  const auto compile = reinterpret_cast<CompilerFunction>(dlsym(module, "halfpage_bpf_compile"));
+  if (compile == nullptr) return absl::UnavailableError(absl::StrCat(kModule, " is not of this build"));
+  char error[256] = "";
+  const CompiledFunction function = compile(*program, kServices, error, sizeof(error));
+  if (function == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
+  program->SetCompiled(function);
+  return absl::OkStatus();
+}
+
+}  // namespace halfpage::bpf

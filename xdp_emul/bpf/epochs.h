@@ -1,0 +1,40 @@
+// When memory that a program may still point at can be used again: workers say when they run programs, and what was
+// taken out of a map waits until each that ran then has come out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace halfpage::bpf {
+
+class Epochs {
+ public:
+  explicit Epochs(uint32_t workers) : slots_(workers) {}
+
+  uint32_t workers() const { return static_cast<uint32_t>(slots_.size()); }
+
+  // Around each burst that worker `worker` gives to programs; pointers into maps hold in between.
+  void Enter(uint32_t worker) { slots_[worker].epoch.store(now_.load(), std::memory_order_seq_cst); }
+  void Leave(uint32_t worker) { slots_[worker].epoch.store(kOutside, std::memory_order_release); }
+
+  // A stamp for what was just made unreachable for new readers. Any thread.
+  uint64_t Stamp() { return now_.fetch_add(1); }
+  // Whether no worker can still hold what got `stamp`. Any thread.
+  bool Passed(uint64_t stamp) const {
+    for (const Slot& slot : slots_) {
+      if (slot.epoch.load() <= stamp) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kOutside = UINT64_MAX;
+  struct alignas(64) Slot {
+    std::atomic<uint64_t> epoch{kOutside};
+  };
+  alignas(64) std::atomic<uint64_t> now_{1};
+  std::vector<Slot> slots_;
+};
+
+}  // namespace halfpage::bpf

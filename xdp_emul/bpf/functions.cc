@@ -1,0 +1,125 @@
+#include "xdp_emul/bpf/functions.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+
+namespace halfpage::bpf {
+namespace {
+
+constexpr uint64_t Bits() {
+  return 0;
+}
+template <typename... Rest>
+constexpr uint64_t Bits(bpf_map_type first, Rest... rest) {
+  return uint64_t{1} << first | Bits(rest...);
+}
+
+constexpr uint64_t kData =
+    Bits(BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_PERCPU_HASH,
+         BPF_MAP_TYPE_LRU_HASH, BPF_MAP_TYPE_LRU_PERCPU_HASH, BPF_MAP_TYPE_LPM_TRIE);
+constexpr uint64_t kOfMaps = Bits(BPF_MAP_TYPE_ARRAY_OF_MAPS, BPF_MAP_TYPE_HASH_OF_MAPS);
+constexpr uint64_t kLookedUp =
+    kData | kOfMaps | Bits(BPF_MAP_TYPE_DEVMAP, BPF_MAP_TYPE_DEVMAP_HASH, BPF_MAP_TYPE_XSKMAP);
+constexpr uint64_t kTargets =
+    Bits(BPF_MAP_TYPE_DEVMAP, BPF_MAP_TYPE_DEVMAP_HASH, BPF_MAP_TYPE_XSKMAP, BPF_MAP_TYPE_CPUMAP);
+
+using A = Argument;
+using R = Result;
+
+// By number.
+constexpr Helper kHelpers[] = {
+    {BPF_FUNC_map_lookup_elem, "bpf_map_lookup_elem", MapLookup, {A::kMap, A::kKey}, R::kValueOrNull, false, kLookedUp},
+    {BPF_FUNC_map_update_elem,
+     "bpf_map_update_elem",
+     MapUpdate,
+     {A::kMap, A::kKey, A::kValue, A::kNumber},
+     R::kNumber,
+     false,
+     kData},
+    {BPF_FUNC_map_delete_elem, "bpf_map_delete_elem", MapDelete, {A::kMap, A::kKey}, R::kNumber, false, kData},
+    {BPF_FUNC_ktime_get_ns, "bpf_ktime_get_ns", KtimeGetNs, {}, R::kNumber, false, 0},
+    {BPF_FUNC_trace_printk,
+     "bpf_trace_printk",
+     TracePrintk,
+     {A::kMemory, A::kSize, A::kAnything, A::kAnything, A::kAnything},
+     R::kNumber,
+     false,
+     0},
+    {BPF_FUNC_get_prandom_u32, "bpf_get_prandom_u32", Random, {}, R::kNumber, false, 0},
+    {BPF_FUNC_get_smp_processor_id, "bpf_get_smp_processor_id", WorkerNumber, {}, R::kNumber, false, 0},
+    {BPF_FUNC_redirect, "bpf_redirect", Redirect, {A::kNumber, A::kNumber}, R::kNumber, false, 0},
+    {BPF_FUNC_csum_diff,
+     "bpf_csum_diff",
+     CsumDiff,
+     {A::kMemoryOrNull, A::kSizeOrZero, A::kMemoryOrNull, A::kSizeOrZero, A::kNumber},
+     R::kNumber,
+     false,
+     0},
+    {BPF_FUNC_get_numa_node_id, "bpf_get_numa_node_id", NodeNumber, {}, R::kNumber, false, 0},
+    {BPF_FUNC_xdp_adjust_head, "bpf_xdp_adjust_head", AdjustHead, {A::kContext, A::kNumber}, R::kNumber, true, 0},
+    {BPF_FUNC_redirect_map,
+     "bpf_redirect_map",
+     RedirectMap,
+     {A::kMap, A::kNumber, A::kNumber},
+     R::kNumber,
+     false,
+     kTargets},
+    {BPF_FUNC_xdp_adjust_meta, "bpf_xdp_adjust_meta", AdjustMeta, {A::kContext, A::kNumber}, R::kNumber, true, 0},
+    {BPF_FUNC_xdp_adjust_tail, "bpf_xdp_adjust_tail", AdjustTail, {A::kContext, A::kNumber}, R::kNumber, true, 0},
+    {BPF_FUNC_fib_lookup,
+     "bpf_fib_lookup",
+     FibLookup,
+     {A::kContext, A::kMemoryOut, A::kSize, A::kNumber},
+     R::kNumber,
+     false,
+     0},
+    {BPF_FUNC_ktime_get_boot_ns, "bpf_ktime_get_boot_ns", KtimeGetNs, {}, R::kNumber, false, 0},
+    {BPF_FUNC_ktime_get_coarse_ns, "bpf_ktime_get_coarse_ns", KtimeGetNs, {}, R::kNumber, false, 0},
+    {BPF_FUNC_loop, "bpf_loop", Loop, {A::kNumber, A::kFunction, A::kAnything, A::kNumber}, R::kNumber, false, 0},
+    {BPF_FUNC_xdp_get_buff_len, "bpf_xdp_get_buff_len", BufferLength, {A::kContext}, R::kNumber, false, 0},
+    {BPF_FUNC_xdp_load_bytes,
+     "bpf_xdp_load_bytes",
+     LoadBytes,
+     {A::kContext, A::kNumber, A::kMemoryOut, A::kSize},
+     R::kNumber,
+     false,
+     0},
+    {BPF_FUNC_xdp_store_bytes,
+     "bpf_xdp_store_bytes",
+     StoreBytes,
+     {A::kContext, A::kNumber, A::kMemory, A::kSize},
+     R::kNumber,
+     false,
+     0},
+};
+
+// The kernel's numbers and names, from its interface to programs.
+#define HALFPAGE_HELPER_NAME(name) "bpf_" #name
+constexpr const char* kNames[] = {__BPF_FUNC_MAPPER(HALFPAGE_HELPER_NAME)};
+#undef HALFPAGE_HELPER_NAME
+
+constexpr uint32_t kNumbers = 256;
+
+// Places in kHelpers by number, from 1; 0 for none.
+struct Index {
+  uint8_t place[kNumbers] = {};
+  constexpr Index() {
+    for (size_t i = 0; i < std::size(kHelpers); ++i) place[kHelpers[i].number] = static_cast<uint8_t>(i + 1);
+  }
+};
+constexpr Index kIndex;
+
+}  // namespace
+
+const Helper* FindHelper(uint32_t number) {
+  if (number >= kNumbers || kIndex.place[number] == 0) return nullptr;
+  return &kHelpers[kIndex.place[number] - 1];
+}
+
+std::string HelperName(uint32_t number) {
+  if (number != 0 && number < std::size(kNames)) return kNames[number];
+  return absl::StrCat("helper ", number);
+}
+
+}  // namespace halfpage::bpf

@@ -1,0 +1,75 @@
+// Functions that programs call by number: what they take, what they give, and the table of those that are there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "xdp_emul/bpf/run_state.h"
+
+namespace halfpage::bpf {
+
+enum class Argument : uint8_t {
+  kNone,
+  kNumber,  // any value; pointers are refused
+  kAnything,
+  kContext,
+  kMap,
+  kKey,           // memory as long as the key of the map before it
+  kValue,         // memory as long as its value, read
+  kMemory,        // memory read, its length is the next argument
+  kMemoryOrNull,  // the same, null with length 0
+  kMemoryOut,     // memory written, its length is the next argument
+  kSize,          // a length, at least 1
+  kSizeOrZero,
+  kFunction,  // a callback
+  kRecord,    // what bpf_ringbuf_reserve() gave
+};
+
+enum class Result : uint8_t { kNumber, kValueOrNull, kMapValueOfArgument, kRecordOrNull };
+
+using HelperFunction = uint64_t (*)(RunState* state, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+
+struct Helper {
+  uint32_t number;
+  const char* name;
+  HelperFunction function;
+  Argument arguments[5];
+  Result result;
+  bool changes_packet;
+  uint64_t map_types;  // bit t is set where a map of type t may be handed over; of those with kMap
+};
+
+// Null where there is none.
+const Helper* FindHelper(uint32_t number);
+
+// "bpf_fib_lookup" for 69, whether it is there or not; "helper 999" for what nobody knows.
+std::string HelperName(uint32_t number);
+
+inline bool IsMemory(Argument argument) {
+  return argument == Argument::kKey || argument == Argument::kValue || argument == Argument::kMemory ||
+         argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut;
+}
+
+// Functions of the table, by subject.
+uint64_t MapLookup(RunState* state, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t);
+uint64_t MapUpdate(RunState* state, uint64_t map, uint64_t key, uint64_t value, uint64_t flags, uint64_t);
+uint64_t MapDelete(RunState* state, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t);
+uint64_t Redirect(RunState* state, uint64_t interface, uint64_t flags, uint64_t, uint64_t, uint64_t);
+uint64_t RedirectMap(RunState* state, uint64_t map, uint64_t key, uint64_t flags, uint64_t, uint64_t);
+uint64_t AdjustHead(RunState* state, uint64_t context, uint64_t delta, uint64_t, uint64_t, uint64_t);
+uint64_t AdjustTail(RunState* state, uint64_t context, uint64_t delta, uint64_t, uint64_t, uint64_t);
+uint64_t AdjustMeta(RunState* state, uint64_t context, uint64_t delta, uint64_t, uint64_t, uint64_t);
+uint64_t LoadBytes(RunState* state, uint64_t context, uint64_t offset, uint64_t to, uint64_t size, uint64_t);
+uint64_t StoreBytes(RunState* state, uint64_t context, uint64_t offset, uint64_t from, uint64_t size, uint64_t);
+uint64_t BufferLength(RunState* state, uint64_t context, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t CsumDiff(RunState* state, uint64_t from, uint64_t from_size, uint64_t to, uint64_t to_size, uint64_t seed);
+uint64_t TracePrintk(RunState* state, uint64_t format, uint64_t size, uint64_t a, uint64_t b, uint64_t c);
+uint64_t FibLookup(RunState* state, uint64_t context, uint64_t parameters, uint64_t size, uint64_t flags, uint64_t);
+uint64_t KtimeGetNs(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t WorkerNumber(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t Random(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t NodeNumber(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t Loop(RunState* state, uint64_t times, uint64_t function, uint64_t context, uint64_t flags, uint64_t);
+
+}  // namespace halfpage::bpf

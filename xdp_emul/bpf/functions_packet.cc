@@ -1,0 +1,106 @@
+// Helpers about the packet's place, length, bytes and checksums.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "xdp_emul/bpf/functions.h"
+
+namespace halfpage::bpf {
+namespace {
+
+// The kernel keeps its frame's description at the buffer's start and leaves that many bytes alone.
+constexpr int64_t kFrameBytes = 40;
+constexpr int64_t kEthernetHeader = 14;
+constexpr int64_t kMostMeta = 252;
+
+uint64_t Errno(int error) {
+  return static_cast<uint64_t>(int64_t{error});
+}
+
+// Deltas are 32-bit numbers.
+int64_t Delta(uint64_t argument) {
+  return static_cast<int32_t>(argument);
+}
+
+uint32_t Fold(uint64_t sum) {
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint32_t>(sum);
+}
+
+// The ones' complement sum of 16-bit words, in memory order.
+uint64_t SumOf(const uint8_t* bytes, uint64_t size) {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i + 4 <= size; i += 4) {
+    uint32_t word;
+    memcpy(&word, bytes + i, 4);
+    sum += word;
+  }
+  return sum;
+}
+
+}  // namespace
+
+uint64_t AdjustHead(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
+  const int64_t meta = state->data - state->data_meta;
+  const int64_t before = state->data - state->hard_start;
+  const int64_t length = state->data_end - state->data;
+  const int64_t move = Delta(delta);
+  if (before + move < kFrameBytes + meta || move > length - kEthernetHeader) return Errno(-EINVAL);
+  if (meta != 0) memmove(state->data_meta + move, state->data_meta, static_cast<size_t>(meta));
+  state->data_meta += move;
+  state->data += move;
+  return 0;
+}
+
+uint64_t AdjustTail(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
+  const int64_t move = Delta(delta);
+  const int64_t length = state->data_end - state->data;
+  if (move > state->hard_end - state->data_end || length + move < kEthernetHeader) return Errno(-EINVAL);
+  if (move > 0) memset(state->data_end, 0, static_cast<size_t>(move));
+  state->data_end += move;
+  return 0;
+}
+
+uint64_t AdjustMeta(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
+  const int64_t move = Delta(delta);
+  const int64_t meta = state->data - state->data_meta - move;
+  const int64_t room = state->data - state->hard_start - kFrameBytes;
+  if (meta < 0 || meta > room) return Errno(-EINVAL);
+  if (meta % 4 != 0 || meta > kMostMeta) return Errno(-EACCES);
+  state->data_meta += move;
+  return 0;
+}
+
+uint64_t BufferLength(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
+  return static_cast<uint64_t>(state->data_end - state->data);
+}
+
+uint64_t LoadBytes(RunState* state, uint64_t, uint64_t offset, uint64_t to, uint64_t size, uint64_t) {
+  const auto at = static_cast<uint32_t>(offset);
+  const auto length = static_cast<uint64_t>(state->data_end - state->data);
+  if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
+  if (at + size > length) return Errno(-EINVAL);
+  memmove(reinterpret_cast<void*>(to), state->data + at, size);
+  return 0;
+}
+
+uint64_t StoreBytes(RunState* state, uint64_t, uint64_t offset, uint64_t from, uint64_t size, uint64_t) {
+  const auto at = static_cast<uint32_t>(offset);
+  const auto length = static_cast<uint64_t>(state->data_end - state->data);
+  if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
+  if (at + size > length) return Errno(-EINVAL);
+  memmove(state->data + at, reinterpret_cast<const void*>(from), size);
+  return 0;
+}
+
+uint64_t CsumDiff(RunState*, uint64_t from, uint64_t from_size, uint64_t to, uint64_t to_size, uint64_t seed) {
+  const auto from_bytes = static_cast<uint32_t>(from_size);
+  const auto to_bytes = static_cast<uint32_t>(to_size);
+  if (from_bytes % 4 != 0 || to_bytes % 4 != 0) return Errno(-EINVAL);
+  const uint32_t removed = Fold(SumOf(reinterpret_cast<const uint8_t*>(from), from_bytes));
+  const uint64_t added = SumOf(reinterpret_cast<const uint8_t*>(to), to_bytes) + static_cast<uint32_t>(seed);
+  if (from_bytes == 0) return Fold(added);
+  return Fold(added + (~removed & 0xffff));
+}
+
+}  // namespace halfpage::bpf

@@ -1,0 +1,82 @@
+// Maps from keys of any size to values: HASH, PERCPU_HASH, LRU_HASH, LRU_PERCPU_HASH, DEVMAP_HASH.
+//
+// Everything is allocated when the map is made. An update of a key that is there links a new element and takes the old
+// one out, so that a reader has one of the two whole; the old one is used again when no worker can point at it any
+// more. Should a program replace so often within one packet that none is left, the one taken out longest ago is used.
+#pragma once
+
+#include <atomic>
+
+#include "xdp_emul/bpf/map.h"
+
+namespace halfpage::bpf {
+
+class HashMap : public Map {
+ public:
+  static absl::StatusOr<std::unique_ptr<Map>> Create(const MapSpec& spec, Epochs* epochs);
+
+  uint8_t* Lookup(const uint8_t* key, uint32_t worker) override;
+  int Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) override;
+  int UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags) override;
+  int Delete(const uint8_t* key) override;
+  bool NextKey(const uint8_t* key, uint8_t* next) override;
+
+ private:
+  // Before key and value of each element. Index 0 is nobody.
+  struct alignas(8) Element {
+    std::atomic<uint32_t> next;
+    uint32_t hash;
+    std::atomic<uint8_t> used;  // looked up since the clock hand passed (LRU)
+    std::atomic<uint8_t> linked;
+  };
+  struct Retired {
+    uint32_t index;
+    uint64_t stamp;
+  };
+  class SpinLock {
+   public:
+    void lock() {
+      while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+    }
+    void unlock() { flag_.clear(std::memory_order_release); }
+
+   private:
+    std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+  };
+  static constexpr uint32_t kLocks = 64;  // each bucket has one; a lock may have several buckets
+
+  HashMap(const MapSpec& spec, Epochs* epochs) : Map(spec, epochs) {}
+  absl::Status Allocate();
+
+  Element* At(uint32_t index) const {
+    return reinterpret_cast<Element*>(elements_.data() + uint64_t{index} * element_bytes_);
+  }
+  uint8_t* KeyOf(Element* element) const { return reinterpret_cast<uint8_t*>(element) + sizeof(Element); }
+  uint8_t* ValueOf(uint32_t index, uint32_t worker) const;
+  uint32_t Hash(const uint8_t* key) const;
+  bool SameKey(const uint8_t* a, const uint8_t* b) const;
+  uint32_t Find(const uint8_t* key, uint32_t hash) const;
+  int Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker, bool all);
+  void Unlink(uint32_t index, uint32_t hash);
+  uint32_t TakeElement();
+  void Retire(uint32_t index);
+  bool MakeRoom();
+
+  bool lru_ = false;
+  uint32_t key_bytes_ = 0;  // padded to 8
+  uint32_t element_bytes_ = 0;
+  uint32_t capacity_ = 0;  // elements, spares included
+  uint32_t mask_ = 0;      // of buckets
+  uint64_t worker_bytes_ = 0;
+  MapMemory elements_, buckets_, values_;  // values_: of per-worker maps only
+  SpinLock locks_[kLocks];
+  std::atomic<uint32_t> count_{0};
+
+  SpinLock pool_lock_;  // of what follows
+  std::vector<uint32_t> free_;
+  std::vector<Retired> retired_;  // a ring
+  uint32_t retired_first_ = 0, retired_count_ = 0;
+  uint32_t hand_ = 1;
+};
+
+}  // namespace halfpage::bpf

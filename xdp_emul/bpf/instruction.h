@@ -1,0 +1,64 @@
+// A program as it is run: decoded instructions, one for each slot of the object's code, so that numbers agree with
+// llvm-objdump and bpftool.
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace halfpage::bpf {
+
+// Instructions that Debian's kernel headers do not name yet (-mcpu=v4).
+inline constexpr uint8_t kModeSignExtended = 0x80;  // BPF_MEMSX
+
+// What a memory access is held against before it happens.
+enum class Check : uint8_t {
+  kNone,     // proven to be inside, or no memory access
+  kContext,  // a field of xdp_md: `imm` is its offset
+  kPacket,   // data_meta to data_end
+  kStack,    // the running function's own 512 bytes
+  kValue,    // an element of map `map`
+  kAny,      // whatever the pointer turns out to be: packet, stack of a caller, value of any map, context
+};
+
+// What an LD_IMM64 loads.
+enum class Constant : uint8_t { kNumber, kMap, kMapValue, kFunction };
+
+struct Instruction {
+  uint8_t code = 0;  // opcode as in the object
+  uint8_t dst = 0;
+  uint8_t src = 0;
+  Check check = Check::kAny;              // what was not looked at, because no way leads there, is not trusted
+  Constant constant = Constant::kNumber;  // of LD_IMM64
+  uint8_t unproven = 0;  // of a helper call: bit i is set where argument i must be checked when it happens
+  int16_t map = -1;      // index of the map that LD_IMM64 names or that kValue and a helper refer to
+  int32_t off = 0;       // offset of a memory access, or the target of a jump or call as an index
+  int64_t imm = 0;       // immediate, sign-extended; all 64 bits of LD_IMM64; offset into a map's value
+};
+
+// A function: instructions [begin, end).
+struct Function {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  uint32_t stack = 0;           // bytes of stack that it uses, a multiple of 8
+  bool stack_escapes = false;   // somebody but itself and the helpers it calls may use its stack
+  bool changes_packet = false;  // it or what it calls moves data or data_end
+  bool reachable = false;
+};
+
+struct Image {
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<bpf_insn> raw;        // as the object has it, for printing
+  std::vector<Function> functions;  // by `begin`; the first is the program itself
+
+  // The function that holds instruction `index`.
+  const Function& FunctionOf(uint32_t index) const;
+};
+
+// "3: r1 = *(u32 *)(r2 + 4)": the instruction as the kernel's own tools print it.
+std::string Disassemble(const Image& image, uint32_t index);
+
+}  // namespace halfpage::bpf

@@ -1,0 +1,82 @@
+// The compiler's module: a program through LLVM's C interface to machine code, with the interpreter's checks.
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <cstdio>
+
+#include "xdp_emul/bpf/llvm/function_compiler.h"
+
+namespace halfpage::bpf {
+namespace {
+
+bool Tell(LLVMErrorRef problem, char* error, size_t size) {
+  if (problem == nullptr) return true;
+  char* text = LLVMGetErrorMessage(problem);
+  snprintf(error, size, "%s", text);
+  LLVMDisposeErrorMessage(text);
+  return false;
+}
+
+// The machine's own instructions; code is compiled where it runs.
+LLVMTargetMachineRef ThisMachine() {
+  char* triple = LLVMGetDefaultTargetTriple();
+  char* cpu = LLVMGetHostCPUName();
+  char* features = LLVMGetHostCPUFeatures();
+  LLVMTargetRef target = nullptr;
+  LLVMTargetMachineRef machine = nullptr;
+  if (LLVMGetTargetFromTriple(triple, &target, nullptr) == 0) {
+    machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocDefault,
+                                      LLVMCodeModelJITDefault);
+  }
+  LLVMDisposeMessage(triple);
+  LLVMDisposeMessage(cpu);
+  LLVMDisposeMessage(features);
+  return machine;
+}
+
+}  // namespace
+}  // namespace halfpage::bpf
+
+// Everything that LLVM makes for a program stays as long as the process, for nobody knows when the last worker left it.
+extern "C" halfpage::bpf::CompiledFunction halfpage_bpf_compile(const halfpage::bpf::Program& program,
+                                                                const halfpage::bpf::CompilerServices& services,
+                                                                char* error, size_t size) {
+  using namespace halfpage::bpf;
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+  LLVMOrcLLJITRef jit = nullptr;
+  if (!Tell(LLVMOrcCreateLLJIT(&jit, nullptr), error, size)) return nullptr;
+  // memset() and the like, which the compiler puts in by itself.
+  LLVMOrcDefinitionGeneratorRef process = nullptr;
+  const char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
+  if (!Tell(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr), error, size)) {
+    return nullptr;
+  }
+  LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit), process);
+  LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContext();
+  LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(shared);
+  LLVMModuleRef module = LLVMModuleCreateWithNameInContext("xdp", context);
+  LLVMSetTarget(module, LLVMOrcLLJITGetTripleString(jit));
+  LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
+  CompileFunctions(program, services, context, module);
+  char* broken = nullptr;
+  if (LLVMVerifyModule(module, LLVMReturnStatusAction, &broken) != 0) {
+    snprintf(error, size, "the compiler does not take it: %s", broken);
+    return nullptr;
+  }
+  LLVMTargetMachineRef machine = ThisMachine();
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  const bool optimised = Tell(LLVMRunPasses(module, "default<O2>", machine, options), error, size);
+  LLVMDisposePassBuilderOptions(options);
+  if (!optimised) return nullptr;
+  LLVMOrcThreadSafeModuleRef whole = LLVMOrcCreateNewThreadSafeModule(module, shared);
+  if (!Tell(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), whole), error, size)) return nullptr;
+  LLVMOrcExecutorAddress address = 0;
+  if (!Tell(LLVMOrcLLJITLookup(jit, &address, "run"), error, size)) return nullptr;
+  return reinterpret_cast<CompiledFunction>(address);
+}

@@ -1,0 +1,107 @@
+#include "xdp_emul/bpf/program.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "xdp_emul/bpf/analysis.h"
+#include "xdp_emul/bpf/decode.h"
+#include "xdp_emul/bpf/interpreter.h"
+
+namespace halfpage::bpf {
+
+void RunState::Fail(FaultKind kind, uint64_t address, uint64_t size) {
+  if (fault.kind != FaultKind::kNone) return;
+  fault.kind = kind;
+  fault.address = address;
+  fault.size = size;
+  fault.from_data = static_cast<int64_t>(address - reinterpret_cast<uint64_t>(data));
+  fault.packet_bytes = data_end - data;
+}
+
+absl::StatusOr<std::unique_ptr<MapSet>> MapSet::Create(const Object& object, uint32_t workers) {
+  auto set = std::unique_ptr<MapSet>(new MapSet(workers));
+  for (const MapSpec& spec : object.maps) {
+    absl::StatusOr<std::unique_ptr<Map>> map = Map::Create(spec, &set->epochs_);
+    if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat(object.path, ": ", map.status().message()));
+    set->maps_.push_back(std::move(*map));
+  }
+  return set;
+}
+
+Map* MapSet::Find(absl::string_view name) const {
+  for (const std::unique_ptr<Map>& map : maps_) {
+    if (map->spec().name == name) return map.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<Program>> Program::Create(const ProgramCode& code, const Object& object, MapSet* maps) {
+  absl::StatusOr<Image> image = Decode(code, object);
+  if (!image.ok())
+    return absl::Status(image.status().code(), absl::StrCat(object.path, ": ", image.status().message()));
+  const absl::Status status = Analyse(object, &*image);
+  if (!status.ok()) return absl::Status(status.code(), absl::StrCat(object.path, ": ", status.message()));
+  auto program = std::unique_ptr<Program>(new Program());
+  program->image_ = std::move(*image);
+  program->frags_ = code.frags;
+  program->maps_ = maps;
+  return program;
+}
+
+bool Program::uses_map(const Map* map) const {
+  for (const Instruction& insn : image_.code) {
+    const bool refers = insn.constant == Constant::kMap || insn.constant == Constant::kMapValue;
+    if (refers && maps_->maps()[insn.map].get() == map) return true;
+  }
+  return false;
+}
+
+uint32_t Program::Run(RunState* state) const {
+  state->program = this;
+  state->fuel = kFuel;
+  state->fault.kind = FaultKind::kNone;
+  state->redirect = RedirectTarget();
+  if (compiled_ != nullptr) PrepareRun(state);
+  const uint64_t verdict = compiled_ != nullptr ? compiled_(state) : Interpret(image_, state);
+  return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
+}
+
+std::string FaultText(const Program& program, const Fault& fault) {
+  const Image& image = program.image();
+  const std::string where =
+      absl::StrCat("program ", program.name(), ": instruction ", Disassemble(image, fault.instruction));
+  const std::string access = absl::StrFormat("%s: an access of %d bytes", where, fault.size);
+  switch (fault.kind) {
+    case FaultKind::kNone:
+      return "no fault";
+    case FaultKind::kPacket:
+      if (fault.address < 4096) return absl::StrCat(access, " through a null pointer");
+      return absl::StrFormat("%s at byte %d of a packet of %d; compare with data_end before", access, fault.from_data,
+                             fault.packet_bytes);
+    case FaultKind::kStack:
+      return absl::StrCat(access, " outside the function's 512 bytes of stack");
+    case FaultKind::kValue: {
+      const Map& map = *program.maps().maps()[image.code[fault.instruction].map];
+      if (fault.address < 4096) {
+        return absl::StrCat(access, " through a null pointer; look whether map ", map.spec().name, " had the key");
+      }
+      return absl::StrFormat("%s outside a value of map %s, which has %d bytes", access, map.spec().name,
+                             map.spec().value_size);
+    }
+    case FaultKind::kPointer:
+      return absl::StrCat(access, " through a pointer to nothing of the program's");
+    case FaultKind::kAlignment:
+      return absl::StrFormat("%s: an atomic access at an address that is no multiple of %d", where, fault.size);
+    case FaultKind::kArgument:
+      return absl::StrFormat("%s: the helper was handed %d bytes outside packet, stack and map values", where,
+                             fault.size);
+    case FaultKind::kFuel:
+      return absl::StrFormat("%s: stopped after %d loops", where, kFuel);
+    case FaultKind::kCalls:
+      return absl::StrFormat("%s: functions are nested deeper than %d", where, kMostFrames);
+    case FaultKind::kOpcode:
+      return absl::StrCat(where, ": cannot be run");
+  }
+  return where;
+}
+
+}  // namespace halfpage::bpf

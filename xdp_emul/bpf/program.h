@@ -1,0 +1,69 @@
+// A program that can be run: its object's maps made, its code analysed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "xdp_emul/bpf/functions.h"
+#include "xdp_emul/bpf/instruction.h"
+#include "xdp_emul/bpf/map.h"
+#include "xdp_emul/bpf/object.h"
+#include "xdp_emul/bpf/run_state.h"
+
+namespace halfpage::bpf {
+
+// The maps of an object, shared by its programs and all workers.
+class MapSet {
+ public:
+  // Errors: those of Map::Create.
+  static absl::StatusOr<std::unique_ptr<MapSet>> Create(const Object& object, uint32_t workers);
+
+  Epochs& epochs() { return epochs_; }
+  const std::vector<std::unique_ptr<Map>>& maps() const { return maps_; }
+  // Null where there is none of this name.
+  Map* Find(absl::string_view name) const;
+
+ private:
+  explicit MapSet(uint32_t workers) : epochs_(workers) {}
+  Epochs epochs_;
+  std::vector<std::unique_ptr<Map>> maps_;
+};
+
+// Compiled code of a program: as Interpret(), same checks, same faults.
+using CompiledFunction = uint64_t (*)(RunState* state);
+
+class Program {
+ public:
+  // Decodes and analyses `code`. `maps` must outlive it. Errors: those of Decode() and Analyse().
+  static absl::StatusOr<std::unique_ptr<Program>> Create(const ProgramCode& code, const Object& object, MapSet* maps);
+
+  const std::string& name() const { return image_.name; }
+  bool frags() const { return frags_; }
+  const Image& image() const { return image_; }
+  const MapSet& maps() const { return *maps_; }
+  bool uses_map(const Map* map) const;
+
+  // From here on Run() runs `function` instead of interpreting.
+  void SetCompiled(CompiledFunction function) { compiled_ = function; }
+  bool compiled() const { return compiled_ != nullptr; }
+
+  // Runs the program over the packet that `state` describes and gives its verdict as the program returned it (only 0 to
+  // 4 mean something), 0 (aborted) after a fault, which state->fault then tells. Hot; any worker, each with its own
+  // state, between Epochs::Enter() and Leave().
+  uint32_t Run(RunState* state) const;
+
+ private:
+  Program() = default;
+  Image image_;
+  bool frags_ = false;
+  MapSet* maps_ = nullptr;
+  CompiledFunction compiled_ = nullptr;
+};
+
+// Loops that one run may make before it is stopped.
+inline constexpr int64_t kFuel = 1 << 20;
+
+}  // namespace halfpage::bpf

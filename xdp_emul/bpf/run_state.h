@@ -1,0 +1,89 @@
+// What one worker hands to a program and gets back: packet, context, faults, redirect target.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "xdp_emul/bpf/decode.h"
+
+namespace halfpage::bpf {
+
+class Map;
+class Program;
+struct RunState;
+
+inline constexpr uint32_t kStackBytes = 512;
+
+// Why a run ended early; its verdict is aborted then.
+enum class FaultKind : uint32_t {
+  kNone = 0,
+  kPacket,     // an access outside data_meta to data_end
+  kStack,      // outside the function's 512 bytes
+  kValue,      // outside a map's value; offset 0 of nothing is a null pointer that was not looked at
+  kAlignment,  // an atomic access across words
+  kPointer,    // through something that points at nothing of the program's
+  kArgument,   // memory, map or context handed to a helper
+  kFuel,       // too many loops
+  kCalls,      // functions nested too deep
+  kOpcode,     // code that was thought to be unreachable
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  uint32_t instruction = 0;
+  uint64_t address = 0;
+  uint64_t size = 0;
+  int64_t from_data = 0;     // the address as an offset from `data` when it happened
+  int64_t packet_bytes = 0;  // data_end - data when it happened
+};
+
+// Where a frame goes whose verdict is redirect. `map` is null for bpf_redirect().
+struct RedirectTarget {
+  Map* map = nullptr;
+  uint64_t key = 0;  // the map's key, or the interface for bpf_redirect()
+  uint64_t flags = 0;
+};
+
+// Receives a line of bpf_trace_printk(), without its end of line.
+using PrintFunction = void (*)(void* to, const char* line);
+// Calls the function at instruction `function` of the running program with up to five arguments, for helpers with
+// callbacks.
+using CallFunction = uint64_t (*)(RunState* state, uint32_t function, const uint64_t* arguments);
+
+// A route for bpf_fib_lookup(), and the other tables of the outside world that helpers ask.
+class Surroundings;
+
+// Owned by one worker, reused for each packet. The first members are at fixed places for compiled code.
+struct RunState {
+  uint8_t* data = nullptr;
+  uint8_t* data_end = nullptr;
+  uint8_t* data_meta = nullptr;   // equals data where there is none
+  uint8_t* hard_start = nullptr;  // first byte of the buffer
+  uint8_t* hard_end = nullptr;    // where bpf_xdp_adjust_tail() may move data_end to
+  uint32_t ingress_ifindex = 0;
+  uint32_t rx_queue_index = 0;
+  uint32_t egress_ifindex = 0;
+  uint32_t worker = 0;
+  int64_t fuel = 0;  // loops left
+  Fault fault;
+  uint8_t* frame_top = nullptr;  // end of the running function's stack
+  const Program* program = nullptr;
+  RedirectTarget redirect;
+  uint64_t random = 0x853c49e6748fea9b;
+  uint32_t tail_calls = 0;
+  const Surroundings* surroundings = nullptr;
+  PrintFunction print = nullptr;
+  void* print_to = nullptr;
+  CallFunction call = nullptr;
+  alignas(16) uint8_t context[32] = {};  // stands for xdp_md: its address is what programs hold
+  alignas(16) uint8_t stack[(kMostFrames + 1) * kStackBytes] = {};
+
+  bool Failed() const { return fault.kind != FaultKind::kNone; }
+  // Notes the first fault of a run.
+  void Fail(FaultKind kind, uint64_t address, uint64_t size);
+};
+
+// "instruction 12 reads ...": what happened, in words.
+std::string FaultText(const Program& program, const Fault& fault);
+
+}  // namespace halfpage::bpf
