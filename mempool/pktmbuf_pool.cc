@@ -1,8 +1,10 @@
 #include "mempool/pktmbuf_pool.h"
 
+#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <utility>
@@ -101,6 +103,27 @@ void PktmbufPool::Free() {
   Flush();
   rte_mempool_free(pool_);
   pool_ = nullptr;
+}
+
+absl::Status PktmbufPool::Destroy(double seconds) {
+  constexpr useconds_t kLook = 500;
+  const uint64_t start = rte_get_timer_cycles();
+  const auto hz = static_cast<double>(rte_get_timer_hz());
+  double waited = 0;
+  while (in_use() != 0) {
+    if (waited >= seconds) {
+      const auto stats = ReadPageFragStats(pool_);
+      return absl::DeadlineExceededError(absl::StrFormat(
+          "pool %s: %d of %d buffers%s are still out after %.2f s; it stays until they are freed: find who holds them "
+          "(owner stamps, measure.track_owners), and destroy it again",
+          config_.name, in_use(), config_.size,
+          stats.has_value() ? absl::StrFormat(" on up to %d pages", stats->pages_inflight) : "", waited));
+    }
+    usleep(kLook);
+    waited = static_cast<double>(rte_get_timer_cycles() - start) / hz;
+  }
+  Free();
+  return absl::OkStatus();
 }
 
 uint32_t PktmbufPool::in_use() const {

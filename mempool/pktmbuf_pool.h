@@ -46,6 +46,13 @@ class PktmbufPool {
   // Buffers that neither the pool nor a per-lcore mempool cache holds. Exact while no thread uses the pool.
   uint32_t in_use() const;
 
+  // Waits up to `seconds` for the buffers that are out, then frees the pool; at once where none is. Lcores may go on
+  // freeing meanwhile, and must not be in a call on the pool any more when the last buffer is back. Error:
+  // DeadlineExceeded with the number of buffers, their pages and the time; the pool then stays as it is, so that a late
+  // free finds it and corrupts nothing, its pages go home by such frees, and Destroy() may be called again. Control
+  // threads. After success this object is empty: it may only be assigned to or destroyed.
+  absl::Status Destroy(double seconds);
+
   // Moves everything that lcores hold back for this pool (mempool caches, carved pages, free-side tables) to where it
   // came from, so that what is still out afterwards is really in somebody's hands. No thread may use the pool
   // meanwhile.

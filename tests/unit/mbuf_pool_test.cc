@@ -1,6 +1,7 @@
 // What any packet pool owes its user, over page_frag and ring_mp_mc alike.
 #include "mempool/page_frag.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -242,6 +243,25 @@ TEST_P(MbufPool, ObjectsThatAreNoMbufsAreLeftAsTheApplicationMadeThem) {
   PutAll(pool, all);
   EXPECT_EQ(rte_mempool_avail_count(pool), 100u);
   rte_mempool_free(pool);
+}
+
+// R24: three buffers are held across the end of their pool.
+TEST_P(MbufPool, DestroyWaitsABoundedTimeNamesWhatIsOutAndSucceedsOnceItIsBack) {
+  for (const uint32_t cache : {0u, 32u}) {
+    auto made = PktmbufPool::Create(Small(GetParam(), 500, cache));
+    ASSERT_TRUE(made.ok()) << made.status();
+    PktmbufPool pool = *std::move(made);
+    std::vector<void*> held(3);
+    ASSERT_EQ(rte_mempool_get_bulk(pool.get(), held.data(), 3), 0);
+    const absl::Status late = pool.Destroy(0.05);
+    EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(late.message()), testing::HasSubstr("pool small: 3 of 500 buffers"));
+    EXPECT_THAT(std::string(late.message()), testing::HasSubstr("still out after 0.0"));
+    EXPECT_EQ(pool.in_use(), 3u) << "and nothing has changed";
+    OnWorker([&] { PutAll(pool.get(), held); });  // late frees find their pool
+    EXPECT_TRUE(pool.Destroy(0).ok());
+    EXPECT_EQ(rte_mempool_lookup("small"), nullptr);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MbufPool, testing::Values("page_frag", "ring_mp_mc"),
