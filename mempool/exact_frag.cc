@@ -17,12 +17,12 @@ inline void Store(char* buffer, size_t offset, uint64_t value) {
 
 // Writes a whole mbuf as rte_pktmbuf_init() and rte_pktmbuf_reset() leave one, in one go: each line is written once, by
 // plain 8 and 16 byte stores that nothing reads back in pieces.
-inline rte_mbuf* WriteMbuf(char* buffer, const Lane& lane, rte_mempool* mempool, uint32_t length, uint32_t bytes,
+inline rte_mbuf* WriteMbuf(char* buffer, uintptr_t iova_offset, rte_mempool* mempool, uint32_t length, uint32_t bytes,
                            uint16_t headroom) {
   const uint64_t room = bytes - sizeof(rte_mbuf);
   const uintptr_t data = reinterpret_cast<uintptr_t>(buffer) + sizeof(rte_mbuf);
   Store(buffer, 0, data);
-  Store(buffer, 8, data + lane.exact.iova_offset);
+  Store(buffer, 8, data + iova_offset);
   // rearm_data: data_off, refcnt 1, nb_segs 1, port RTE_MBUF_PORT_INVALID
   Store(buffer, 16, headroom | uint64_t{1} << 16 | uint64_t{1} << 32 | uint64_t{UINT16_MAX} << 48);
   Store(buffer, 24, 0);                                    // ol_flags
@@ -47,13 +47,25 @@ uint16_t ExactFrag::AllocBulk(rte_mbuf** buffers, const uint32_t* lengths, uint1
   const bool shared = unlikely(lane == nullptr);
   if (shared) lane = pool_->EnterSharedLane();
   const auto claimed = static_cast<uint16_t>(pool_->ClaimUpTo(*lane, n));
+  // The open page's state stays in registers over the burst: through memory each buffer would wait for the last one's.
+  const uint32_t largest = pool_->largest_exact;
+  ExactPage open = lane->exact;
   uint16_t given = 0;
   for (; given < claimed; ++given) {
     const uint32_t bytes = BufferBytes(lengths[given], room);
-    char* buffer = likely(bytes <= pool_->largest_exact) ? pool_->Carve(*lane, bytes) : nullptr;
-    if (unlikely(buffer == nullptr)) break;
-    buffers[given] = WriteMbuf(buffer, *lane, mempool_, lengths[given], bytes, room.headroom);
+    if (unlikely(bytes > largest)) break;
+    if (unlikely(static_cast<size_t>(open.end - open.next) < bytes)) {
+      lane->exact = open;
+      const bool opened = pool_->OpenExactPage(*lane);
+      open = lane->exact;
+      if (!opened) break;
+    }
+    buffers[given] = WriteMbuf(open.next, open.iova_offset, mempool_, lengths[given], bytes, room.headroom);
+    open.next += bytes;
+    ++open.carved;
   }
+  lane->exact = open;
+  if (unlikely(lane->prefetch) && given != 0) pool_->PrefetchNextExact(*lane, BufferBytes(lengths[given - 1], room));
   if (unlikely(given != n)) {
     pool_->ReturnClaims(*lane, claimed - given);
     pool_->NoBuffer(*lane);
@@ -103,7 +115,7 @@ int PageFragPool::TakeExact(Lane& lane, void** objects, uint32_t n) {
   for (; given < claimed && claimed == n; ++given) {
     char* buffer = Carve(lane, bytes);
     if (buffer == nullptr) break;
-    rte_mbuf* mbuf = WriteMbuf(buffer, lane, mempool, 0, bytes, RTE_PKTMBUF_HEADROOM);
+    rte_mbuf* mbuf = WriteMbuf(buffer, lane.exact.iova_offset, mempool, 0, bytes, RTE_PKTMBUF_HEADROOM);
     mbuf->buf_len = static_cast<uint16_t>(length);
     objects[given] = mbuf;
   }
@@ -117,10 +129,11 @@ void PageFragPool::GiveExact(Lane& lane, void* const* objects, uint32_t n) {
   const uintptr_t page_mask = ~static_cast<uintptr_t>(layout.page_size() - 1);
   for (uint32_t i = 0; i < n;) {
     const uintptr_t page = reinterpret_cast<uintptr_t>(objects[i]) & page_mask;
-    uint32_t run = 1;
-    while (i + run < n && (reinterpret_cast<uintptr_t>(objects[i + run]) & page_mask) == page) ++run;
-    CountFreed(lane, reinterpret_cast<char*>(page), run);
-    i += run;
+    const uint32_t begin = i;
+    do {
+      ++i;
+    } while (i < n && (reinterpret_cast<uintptr_t>(objects[i]) & page_mask) == page);
+    CountFreed(lane, reinterpret_cast<char*>(page), i - begin);
   }
   ReturnClaims(lane, n);
 }
@@ -147,7 +160,10 @@ void PageFragPool::CountFreed(Lane& lane, char* page, uint64_t count) {
 // Takes `count` from the page's word and recycles the page if that was the last.
 void PageFragPool::SettleFreed(Lane& lane, char* page, uint64_t count) {
   PageMeta& meta = Chunk::Of(page)->metas()[NumberOf(page)];
-  if (meta.free_bits.fetch_sub(count, std::memory_order_acq_rel) == count) Recycle(lane, page);
+  const uint64_t before = meta.free_bits.fetch_sub(count, std::memory_order_acq_rel);
+  if (before == count) Recycle(lane, page);
+  // This lane's own page, some of whose buffers were freed elsewhere.
+  if (count > kOpenBias / 2 && before != kOpenBias) lane.prefetch = true;
 }
 
 void PageFragPool::CloseExactPage(Lane& lane) {
@@ -156,6 +172,9 @@ void PageFragPool::CloseExactPage(Lane& lane) {
   char* page = open.page;
   open.page = open.next = open.end = nullptr;
   uint64_t settled = kOpenBias - open.carved;
+  // Where pages come home on this lcore, the step that closes this one waits in the table for its last buffers, and
+  // then none of it needs an atomic exchange. Elsewhere the other lcore waits for it.
+  if (likely(!lane.prefetch)) return CountFreed(lane, page, settled);
   // What this lane has freed of it meanwhile is settled in the same step.
   FreedCount& slot = lane.exact_table[NumberOf(page) % Lane::kExactSlots];
   if (slot.page == page) {
@@ -167,9 +186,12 @@ void PageFragPool::CloseExactPage(Lane& lane) {
 
 bool PageFragPool::OpenExactPage(Lane& lane) {
   CloseExactPage(lane);
-  if (lane.cache->size() == 0 && !lane.cache->RefillFromRing(1, recycle, lane.counters) &&
-      !lane.cache->RefillFromArena(1, lane.counters)) {
-    return false;
+  if (lane.cache->size() == 0) {
+    if (lane.cache->RefillFromRing(1, recycle, lane.counters)) {
+      lane.prefetch = true;
+    } else if (!lane.cache->RefillFromArena(1, lane.counters)) {
+      return false;
+    }
   }
   ExactPage& open = lane.exact;
   open.page = lane.cache->Pop();

@@ -13,12 +13,10 @@ namespace halfpage {
 // Counted as the kernel's page_pool counts (ethtool's rx_pp_*), per lane of a pool. A lane writes its own only. The two
 // that every page would touch, alloc_fast and recycle_cached, follow from what the lane opens and closes.
 struct PageCounters {
-  Counter alloc_fast;            // pages taken from the lane's cache
   Counter alloc_slow;            // pages taken from the arena, 4 KiB
   Counter alloc_slow_ho;         // the same, larger than 4 KiB
   Counter alloc_empty;           // times that cache and ring were empty
   Counter alloc_refill;          // times that the cache was refilled from the ring
-  Counter recycle_cached;        // whole pages put into the cache
   Counter recycle_cache_full;    // times that the cache was full and its older half moved on
   Counter recycle_ring;          // whole pages put into the ring
   Counter recycle_ring_full;     // pages that the ring had no slot for: given to the arena
@@ -46,6 +44,9 @@ class PageCache {
     size_.store(size_now, std::memory_order_relaxed);
     return slots_[size_now];
   }
+
+  // The page that will be popped as number `below` from now, 1 to size().
+  const char* Peek(uint32_t below) const { return slots_[size() - below]; }
 
   // Puts a whole page that this lcore carved.
   void PutOwn(char* page, PageCounters& counters) {

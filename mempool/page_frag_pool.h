@@ -63,6 +63,7 @@ inline constexpr uint64_t kOpenBias = uint64_t{1} << 32;
 struct alignas(kCacheLine) Lane {
   static constexpr uint32_t kTableSlots = 32;
   static constexpr uint32_t kStashSlots = 256;
+  static constexpr uint32_t kMagazine = 64;
   static constexpr uint32_t kPartialPages = 64;
   static constexpr uint32_t kExactSlots = 4;
 
@@ -71,8 +72,9 @@ struct alignas(kCacheLine) Lane {
   uint32_t index = 0;    // lcore id, or kSharedLane
   PageCache* cache = nullptr;
   uint32_t stash_size = 0;
-  PageList reserved;  // whole pages set aside for a request larger than the cache
-  PageList partial;   // pages with some free objects, for Reserve()
+  bool prefetch = false;  // its pages come back from other lcores, so what is handed out next is in their caches
+  PageList reserved;      // whole pages set aside for a request larger than the cache
+  PageList partial;       // pages with some free objects, for Reserve()
   // Objects this lane may hand out before it has to ask the pool; written by the lane, read by statistics.
   std::atomic<int64_t> credit{0};
   // Every page opened came from the cache, every page closed went to the cache, the shared ring or the arena: what the
@@ -86,7 +88,8 @@ struct alignas(kCacheLine) Lane {
   PageCounters counters;
   ExactPage exact;
   FreedCount exact_table[kExactSlots] = {};
-  void* stash[kStashSlots];  // free objects taken from partial pages
+  // Free objects to hand out before the page's next: freed here a moment ago, or taken from partial pages.
+  void* stash[kStashSlots];
 };
 
 class PageFragPool {
@@ -101,6 +104,8 @@ class PageFragPool {
   bool debug;
   bool exact;
   std::atomic<uint64_t> misuses;  // frees refused by the debug setting
+  uint32_t magazine;              // objects that a lane keeps as they come, for its own next request
+  uint32_t first_data;            // from an object's start to the first byte of its data as it is allocated
   uint32_t largest_exact;         // bytes of the largest buffer of an exact pool, mbuf included
   int64_t credit_batch;
   PageArena* arena;
@@ -123,25 +128,22 @@ class PageFragPool {
     }
     if (unlikely(WithinReach(lane) < n) && !Reserve(lane, n)) return NoBuffer(lane);
     lane.credit.store(lane.credit.load(std::memory_order_relaxed) - n, std::memory_order_relaxed);
-    if (unlikely(lane.stash_size != 0)) {
-      while (n != 0 && lane.stash_size != 0) {
-        *objects++ = lane.stash[--lane.stash_size];
-        --n;
-      }
+    if (lane.stash_size != 0) {
+      const uint32_t taken = n < lane.stash_size ? n : lane.stash_size;
+      lane.stash_size -= taken;
+      __builtin_memcpy(objects, lane.stash + lane.stash_size, taken * sizeof(objects[0]));
+      objects += taken;
+      n -= taken;
     }
     while (n != 0) {
       if (lane.left == 0) OpenPage(lane);
       const uint32_t taken = n < lane.left ? n : lane.left;
-      char* object = lane.next;
-      for (uint32_t i = 0; i < taken; ++i) {
-        objects[i] = object;
-        object += layout.stride;
-      }
-      lane.next = object;
+      lane.next = WriteRun(lane.next, objects, taken);
       lane.left -= taken;
       objects += taken;
       n -= taken;
     }
+    if (unlikely(lane.prefetch)) PrefetchNext(lane);
     return 0;
   }
 
@@ -151,22 +153,30 @@ class PageFragPool {
     GiveObjects(lane, objects, n);
   }
   void GiveObjects(Lane& lane, void* const* objects, uint32_t n) {
+    ReturnClaims(lane, n);
+    if (unlikely(n > magazine)) return MarkRuns(lane, objects, n);
+    // The latest stay: they are in this lcore's caches, and their pages are those that its page cache holds next to.
+    if (unlikely(lane.stash_size + n > magazine)) {
+      MarkRuns(lane, lane.stash, lane.stash_size);
+      lane.stash_size = 0;
+    }
+    __builtin_memcpy(lane.stash + lane.stash_size, objects, n * sizeof(objects[0]));
+    lane.stash_size += n;
+  }
+
+  // Notes `n` objects as free on their pages.
+  void MarkRuns(Lane& lane, void* const* objects, uint32_t n) {
     const uintptr_t offset_mask = layout.page_size() - 1;
     for (uint32_t i = 0; i < n;) {
       char* const object = static_cast<char*>(objects[i]);
       const auto address = reinterpret_cast<uintptr_t>(object);
       char* const page = reinterpret_cast<char*>(address & ~offset_mask);
       const uint32_t index = layout.IndexOf(static_cast<uint32_t>(address & offset_mask) - header_size);
-      // Objects mostly come back in the order in which they lie on the page.
-      uint32_t run = 1;
-      while (i + run < n && index + run < layout.objects &&
-             objects[i + run] == object + static_cast<size_t>(run) * layout.stride) {
-        ++run;
-      }
+      const uint32_t longest = n - i < layout.objects - index ? n - i : layout.objects - index;
+      const uint32_t run = RunLength(objects + i, object, longest);
       MarkFreed(lane, page, ((uint64_t{1} << run) - 1) << index);
       i += run;
     }
-    ReturnClaims(lane, n);
   }
 
   // Cuts a buffer of `bytes` (a multiple of a cache line, at most a page) from the lane's exact page, without a header
@@ -179,6 +189,12 @@ class PageFragPool {
     ++open.carved;
     return buffer;
   }
+
+  // Closes the lane's exact page and opens another; false when there is none to be had.
+  bool OpenExactPage(Lane& lane);
+
+  // Asks for the headers of the lane's next buffers, if they are as long as the last one.
+  void PrefetchNextExact(const Lane& lane, uint32_t bytes) const;
 
   // Claims `n` buffers of an exact pool, or as many as there are.
   uint32_t ClaimUpTo(Lane& lane, uint32_t n) {
@@ -220,6 +236,49 @@ class PageFragPool {
            static_cast<uint64_t>(lane.reserved.size + lane.cache->size()) * layout.objects;
   }
 
+  // Objects mostly lie on a page in the order in which they are handed out and come back, so both ways go by runs. The
+  // loops are unrolled because what is left of a burst's cost is the number of instructions.
+
+  // Writes `n` objects from `object` on; gives the one behind them.
+  char* WriteRun(char* object, void** objects, uint32_t n) const {
+    const size_t stride = layout.stride;
+    for (; n >= 4; n -= 4, objects += 4, object += 4 * stride) {
+      objects[0] = object;
+      objects[1] = object + stride;
+      objects[2] = object + 2 * stride;
+      objects[3] = object + 3 * stride;
+    }
+    switch (n) {
+      case 3:
+        objects[2] = object + 2 * stride;
+        [[fallthrough]];
+      case 2:
+        objects[1] = object + stride;
+        [[fallthrough]];
+      case 1:
+        objects[0] = object;
+        break;
+      default:
+        break;
+    }
+    return object + n * stride;
+  }
+
+  // How many of the first `longest` (at least one) objects follow `first`, itself the first of them, at the stride.
+  uint32_t RunLength(void* const* objects, const char* first, uint32_t longest) const {
+    const size_t stride = layout.stride;
+    const char* expected = first + stride;
+    uint32_t run = 1;
+    for (; run + 4 <= longest; run += 4, expected += 4 * stride) {
+      if (objects[run] != expected) return run;
+      if (objects[run + 1] != expected + stride) return run + 1;
+      if (objects[run + 2] != expected + 2 * stride) return run + 2;
+      if (objects[run + 3] != expected + 3 * stride) return run + 3;
+    }
+    for (; run < longest && objects[run] == expected; ++run) expected += stride;
+    return run;
+  }
+
   // A page's number in its chunk. By the pool's own shift: no look at the chunk.
   uint32_t NumberOf(const void* page) const {
     return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> layout.page_shift);
@@ -227,14 +286,11 @@ class PageFragPool {
 
   void OpenPage(Lane& lane) {
     char* page = likely(lane.reserved.head == nullptr) ? lane.cache->Pop() : lane.reserved.Pop();
-    Chunk* chunk = Chunk::Of(page);
-    PageMeta* meta = chunk->MetaOf(page);
-    const uint32_t number =
-        static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> layout.page_shift);
+    const uint32_t number = NumberOf(page);
+    PageMeta* meta = Chunk::Of(page)->metas() + number;
     lane.next = page + layout.FirstOffset(number) + header_size;
     lane.left = layout.objects;
     lane.pages_opened.Add(1);
-    lane.counters.alloc_fast.Add(1);
     if (meta->owner != lane.index) meta->owner = static_cast<uint16_t>(lane.index);
     if (unlikely(meta->tag != tag)) WriteHeaders(lane.next, meta);
   }
@@ -261,6 +317,7 @@ class PageFragPool {
   void Recycle(Lane& lane, char* page) {
     lane.pages_closed.Add(1);
     if (likely(recycle == RecycleMode::kLifo && Chunk::Of(page)->metas()[NumberOf(page)].owner == lane.index)) {
+      lane.prefetch = false;
       lane.cache->PutOwn(page, lane.counters);
     } else if (recycle != RecycleMode::kOff) {
       lane.pages_shared.Add(1);
@@ -272,6 +329,7 @@ class PageFragPool {
   }
 
   // The slow paths, all in page_frag_pool.cc.
+  void PrefetchNext(const Lane& lane) const;
   bool Borrow(Lane& lane, uint32_t n);
   void Repay(Lane& lane);
   bool Reserve(Lane& lane, uint32_t n);
@@ -290,7 +348,6 @@ class PageFragPool {
   // Exact pools, in exact_frag.cc.
   int TakeExact(Lane& lane, void** objects, uint32_t n);
   void GiveExact(Lane& lane, void* const* objects, uint32_t n);
-  bool OpenExactPage(Lane& lane);
   void CloseExactPage(Lane& lane);
   void CountFreed(Lane& lane, char* page, uint64_t count);
   void SettleFreed(Lane& lane, char* page, uint64_t count);

@@ -78,9 +78,9 @@ int AllocRing(rte_mempool* mempool) {
 
 int64_t CreditBatch(const rte_mempool* mempool) {
   // With a mempool cache above, calls are rare and large: claims go straight to the pool, and every object stays within
-  // every lcore's reach. Without one, lanes together hide at most an eighth of the pool from each other.
+  // every lcore's reach. Without one, lanes together hide at most a quarter of the pool from each other.
   if (mempool->cache_size != 0) return 0;
-  const int64_t batch = std::min<int64_t>(1024, mempool->size / (16 * (rte_lcore_count() + 1)));
+  const int64_t batch = std::min<int64_t>(1024, mempool->size / (8 * (rte_lcore_count() + 1)));
   return batch < 32 ? 0 : batch;
 }
 
@@ -123,6 +123,9 @@ int Alloc(rte_mempool* mempool) noexcept {
   pool->recycle = settings.recycle;
   pool->exact = settings.exact;
   pool->debug = settings.debug && !settings.exact;
+  // The other modes are there to show what whole pages do.
+  pool->magazine = settings.recycle == RecycleMode::kLifo ? Lane::kMagazine : 0;
+  pool->first_data = sizeof(rte_mbuf) + rte_pktmbuf_priv_size(mempool) + RTE_PKTMBUF_HEADROOM;
   pool->largest_exact = LargestExactBytes(layout->page_size());
   pool->credit_batch = CreditBatch(mempool);
   pool->arena = arena;

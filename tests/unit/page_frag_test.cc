@@ -79,6 +79,37 @@ TEST(PageFrag, WhatAnIdlePoolGaveToItsRingServesPoolsOfOtherPageSizesBeforeTheAr
   TrimPageFragArena(first->get());
 }
 
+TEST(PageFrag, BurstFreedOnAnLcoreIsItsNextBurstInTheSameOrder) {
+  auto pool = PktmbufPool::Create(Small("page_frag", 1000, 0));
+  ASSERT_TRUE(pool.ok());
+  void* first[32];
+  void* second[32];
+  ASSERT_EQ(rte_mempool_get_bulk(pool->get(), first, 32), 0);
+  std::shuffle(std::begin(first), std::end(first), std::mt19937(1));
+  rte_mempool_put_bulk(pool->get(), first, 32);
+  ASSERT_EQ(rte_mempool_get_bulk(pool->get(), second, 32), 0);
+  EXPECT_TRUE(std::equal(std::begin(first), std::end(first), std::begin(second)));
+  rte_mempool_put_bulk(pool->get(), second, 32);
+  EXPECT_EQ(rte_mempool_avail_count(pool->get()), 1000u) << "kept for the lcore, and free all the same";
+  pool->Flush();
+  EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u) << "flushing takes what the lcore keeps";
+}
+
+// With recycling off every page goes home as soon as it is whole: nothing is kept that would spare it the way.
+TEST(PageFrag, RecyclingOffKeepsNoBurstForTheLcore) {
+  PktmbufPoolConfig config = Small("page_frag", 13 * 8, 0);
+  config.page_frag.recycle = RecycleMode::kOff;
+  auto pool = PktmbufPool::Create(config);
+  ASSERT_TRUE(pool.ok());
+  void* page[13];
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(rte_mempool_get_bulk(pool->get(), page, 13), 0);
+    rte_mempool_put_bulk(pool->get(), page, 13);
+    EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u);
+  }
+  EXPECT_EQ(ReadPageFragStats(pool->get())->alloc_slow_ho, 5u) << "a page fetched from the arena each time";
+}
+
 TEST(PageFrag, PagesComeFromOneArenaWhateverThePoolsAre) {
   PktmbufPoolConfig config = Small("page_frag", 2000, 0);
   config.data_room = 256;
