@@ -88,6 +88,7 @@ struct TrafficConfig {
   uint32_t flows = 64;                                           // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
   uint16_t destination_port = 9;  // kGenerator: of the first flow; flow f uses destination_port + f % ports
   uint16_t ports = 1;             // kGenerator: how many destination ports the flows spread over
+  uint16_t gso = 0;  // kGenerator: TCP, and frames with more payload are marked for segments of so much; 0: UDP
 
   // What `pool` or `classes` names.
   std::vector<std::string> PoolNames() const { return classes.empty() ? std::vector<std::string>{pool} : classes; }

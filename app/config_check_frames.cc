@@ -15,6 +15,7 @@
 #include "app/config_units.h"
 #include "app/device.h"
 #include "app/generated_frames.h"
+#include "xdp_emul/gso_limits.h"
 
 namespace halfpage {
 namespace {
@@ -75,6 +76,15 @@ FrameLimit LimitOf(const std::vector<Device>& devices, DeviceIndex into) {
 }
 
 void CheckSizes(const TrafficConfig& traffic, const FrameLimit& limit, const std::string& path, FaultList& faults) {
+  if (traffic.gso != 0) {
+    // Longer frames are segmented where they must be; the segments have to fit.
+    const uint32_t most = limit.bytes - kVlanTag - kGsoHeaderBytes;
+    if (traffic.gso <= most) return;
+    faults.Fault(path + ".gso", absl::StrCat("segments of ", traffic.gso, " bytes of payload and ", kGsoHeaderBytes,
+                                             " of headers would be refused: the longest frame that crosses here has ",
+                                             limit.text, "; write gso: ", most, " or less"));
+    return;
+  }
   std::vector<std::string> refused;
   uint32_t longest = 0;
   for (const auto& [size, weight] : traffic.sizes) {

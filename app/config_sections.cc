@@ -9,6 +9,7 @@
 #include "app/config_fields.h"
 #include "app/config_units.h"
 #include "app/config_values.h"
+#include "xdp_emul/gso_limits.h"
 
 namespace halfpage {
 namespace {
@@ -275,6 +276,8 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
           Number(traffic.destination_port, {.min = 1, .max = 65535}));
   v.Value({"ports", "flow F goes to destination_port + F modulo this"},
           Number(traffic.ports, {.min = 1, .max = 65535}));
+  v.Value({"gso", "TCP frames, those with more payload marked for segments of so much, as a host's stack does; 0: UDP"},
+          Number(traffic.gso, {.min = kLeastGsoSegment, .max = 65481, .word = "0", .word_value = 0}));
 }
 
 void Describe(SinkConfig& sink, FieldVisitor& v) {

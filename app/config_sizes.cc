@@ -70,7 +70,7 @@ uint32_t LongestFrame(const std::vector<Device>& devices, const TrafficConfig& t
   if (traffic.source == TrafficConfig::Source::kCapture) return limit;
   uint32_t longest = 0;
   for (const auto& [size, weight] : traffic.sizes) longest = std::max(longest, size);
-  return std::min(longest, limit);
+  return traffic.gso != 0 ? longest : std::min(longest, limit);
 }
 
 // Headroom is kept in a frame's first buffer only.

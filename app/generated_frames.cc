@@ -19,14 +19,15 @@ using FrameSizes = std::vector<std::pair<uint32_t, uint32_t>>;  // as in Traffic
 constexpr uint32_t kEthernetBytes = 14;
 constexpr uint32_t kIpv4Bytes = 20;
 constexpr uint32_t kUdpBytes = 8;
-constexpr uint32_t kHeaderBytes = kEthernetBytes + kIpv4Bytes + kUdpBytes;
+constexpr uint32_t kTcpBytes = 20;
+constexpr uint32_t kMostHeaderBytes = kEthernetBytes + kIpv4Bytes + kTcpBytes;
 constexpr uint32_t kLongestFrame = 65535;
 constexpr uint32_t kMaxFlows = 65536;
 constexpr uint64_t kMaxHeadBytes = 64ull << 20;
 constexpr uint64_t kMaxPositions = 1ull << 20;
 constexpr uint64_t kUsualPositions = 1024;  // a mix this long shows no rhythm, and its list stays in the caches
 constexpr uint32_t kFirstSourcePort = 1024;
-static_assert(kHeaderBytes <= kFrameHeadBytes);
+static_assert(kMostHeaderBytes <= kFrameHeadBytes);
 
 void Put16(uint8_t* to, uint32_t value) {
   to[0] = static_cast<uint8_t>(value >> 8);
@@ -95,15 +96,44 @@ std::vector<uint32_t> OneCycle(const FrameSizes& sizes) {
   return cycle;
 }
 
+uint32_t HeaderBytes(const TrafficConfig& config) {
+  return kEthernetBytes + kIpv4Bytes + (config.gso != 0 ? kTcpBytes : kUdpBytes);
+}
+
 struct Flow {
   uint32_t index;
   uint32_t source_port;
   uint32_t destination_port;
 };
 
+// The UDP header of `bytes` with its payload, whose WordSum() is `payload_sum`; the addresses are before it.
+void WriteUdp(uint8_t* udp, uint32_t bytes, const Flow& flow, uint64_t payload_sum) {
+  Put16(udp, flow.source_port);
+  Put16(udp + 2, flow.destination_port);
+  Put16(udp + 4, bytes);
+  Put16(udp + 6, 0);
+  const uint64_t pseudo_header = WordSum(udp - 8, 8) + 17 + bytes;
+  const uint32_t checksum = Checksum(pseudo_header + WordSum(udp, kUdpBytes) + payload_sum);
+  Put16(udp + 6, checksum == 0 ? 0xffff : checksum);  // 0 would say that there is none
+}
+
+// The TCP header of a segment in mid-flow: sequence and acknowledgement 1, PSH and ACK, the whole window open.
+void WriteTcp(uint8_t* tcp, uint32_t bytes, const Flow& flow, uint64_t payload_sum) {
+  Put16(tcp, flow.source_port);
+  Put16(tcp + 2, flow.destination_port);
+  Put32(tcp + 4, 1);
+  Put32(tcp + 8, 1);
+  Put16(tcp + 12, kTcpBytes / 4 << 12 | 0x18);
+  Put16(tcp + 14, 0xffff);
+  Put32(tcp + 16, 0);
+  const uint64_t pseudo_header = WordSum(tcp - 8, 8) + 6 + bytes;
+  Put16(tcp + 16, Checksum(pseudo_header + WordSum(tcp, kTcpBytes) + payload_sum));
+}
+
 // Writes the head of one frame. `payload_sum`: WordSum() of all of the frame's payload.
 void WriteHead(uint8_t* head, uint32_t length, const Flow& flow, uint32_t name_hash, uint64_t payload_sum,
-               const uint8_t* payload) {
+               const uint8_t* payload, uint32_t header_bytes) {
+  const bool tcp = header_bytes == kMostHeaderBytes;
   uint8_t* ethernet = head;
   for (const uint8_t end : {2, 1}) {  // destination first
     ethernet[0] = 0x02;               // locally administered
@@ -123,23 +153,18 @@ void WriteHead(uint8_t* head, uint32_t length, const Flow& flow, uint32_t name_h
   Put16(ip + 4, 0);       // an identification means nothing where DF is set (RFC 6864)
   Put16(ip + 6, 0x4000);  // DF
   ip[8] = 64;
-  ip[9] = 17;
+  ip[9] = tcp ? 6 : 17;
   Put16(ip + 10, 0);
   Put32(ip + 12, 0x0a000000 + flow.index);
   Put32(ip + 16, 0x0a800001);
   Put16(ip + 10, Checksum(WordSum(ip, kIpv4Bytes)));
 
-  uint8_t* udp = ip + kIpv4Bytes;
-  const uint32_t udp_bytes = ip_bytes - kIpv4Bytes;
-  Put16(udp, flow.source_port);
-  Put16(udp + 2, flow.destination_port);
-  Put16(udp + 4, udp_bytes);
-  Put16(udp + 6, 0);
-  const uint64_t pseudo_header = WordSum(ip + 12, 8) + 17 + udp_bytes;
-  const uint32_t checksum = Checksum(pseudo_header + WordSum(udp, kUdpBytes) + payload_sum);
-  Put16(udp + 6, checksum == 0 ? 0xffff : checksum);  // 0 would say that there is none
-
-  memcpy(head + kHeaderBytes, payload + kHeaderBytes, kFrameHeadBytes - kHeaderBytes);
+  if (tcp) {
+    WriteTcp(ip + kIpv4Bytes, ip_bytes - kIpv4Bytes, flow, payload_sum);
+  } else {
+    WriteUdp(ip + kIpv4Bytes, ip_bytes - kIpv4Bytes, flow, payload_sum);
+  }
+  memcpy(head + header_bytes, payload + header_bytes, kFrameHeadBytes - header_bytes);
 }
 
 }  // namespace
@@ -150,9 +175,9 @@ absl::Status GeneratedFrames::Check(const TrafficConfig& config) {
   };
   if (config.sizes.empty()) return refuse("sizes: none given; give at least one, as in [64]");
   for (const auto& [length, weight] : config.sizes) {
-    if (length < kHeaderBytes || length > kLongestFrame) {
-      return refuse(absl::StrFormat("sizes: %d bytes is outside %d (Ethernet, IPv4 and UDP headers) to %d", length,
-                                    kHeaderBytes, kLongestFrame));
+    if (length < HeaderBytes(config) || length > kLongestFrame) {
+      return refuse(absl::StrFormat("sizes: %d bytes is outside %d (Ethernet, IPv4 and %s headers) to %d", length,
+                                    HeaderBytes(config), config.gso != 0 ? "TCP" : "UDP", kLongestFrame));
     }
     if (weight == 0) return refuse(absl::StrFormat("sizes: %d bytes has weight 0; leave it out or give it 1", length));
   }
@@ -215,13 +240,14 @@ absl::StatusOr<GeneratedFrames> GeneratedFrames::Create(const TrafficConfig& con
   const uintptr_t start = reinterpret_cast<uintptr_t>(frames.head_storage_.data());
   frames.heads_ = frames.head_storage_.data() + (kFrameHeadBytes - start % kFrameHeadBytes) % kFrameHeadBytes;
   const uint32_t name_hash = NameHash(config.name);
+  const uint32_t header_bytes = HeaderBytes(config);
   uint8_t* head = frames.heads_;
   for (const uint32_t length : frames.lengths_) {
-    const uint64_t payload_sum = WordSum(frames.payload_.data() + kHeaderBytes, length - kHeaderBytes);
+    const uint64_t payload_sum = WordSum(frames.payload_.data() + header_bytes, length - header_bytes);
     for (uint32_t f = 0; f < frames.flows_; ++f, head += kFrameHeadBytes) {
       const Flow flow = {f, kFirstSourcePort + f % (65536 - kFirstSourcePort),
                          static_cast<uint32_t>(config.destination_port) + f % config.ports};
-      WriteHead(head, length, flow, name_hash, payload_sum, frames.payload_.data());
+      WriteHead(head, length, flow, name_hash, payload_sum, frames.payload_.data(), header_bytes);
     }
   }
   return frames;

@@ -1,4 +1,4 @@
-// The frames of a generator, made ahead of the run: UDP over IPv4 with valid checksums.
+// The frames of a generator, made ahead of the run: UDP (for segmentation, TCP) over IPv4 with valid checksums.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ inline constexpr uint32_t kFrameHeadBytes = 64;
 //   Ethernet  source 02:00:H:H:H:01, destination 02:00:H:H:H:02, H a hash of the traffic's name
 //   IPv4      10.0.X.Y -> 10.128.0.1, X.Y the 16 bits of the flow; TTL 64, DF, no options
 //   UDP       1024 + flow % 64512 -> destination_port + flow % ports
+//   TCP       instead where `gso` is set: the same ports, sequence and acknowledgement 1, PSH and ACK, no options
 //   payload   from the seed; a longer frame's begins with a shorter one's
 class GeneratedFrames {
  public:

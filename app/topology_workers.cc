@@ -65,6 +65,7 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
     if (peer != kNoDevice) {
       const Program* program = FindProgram(devices_[peer].program);
       transmit.takes_gso = program == nullptr || program->frags();
+      transmit.sends_chains = transmit.takes_gso;
       transmit.spare = pools_.front().get();
       continue;
     }

@@ -14,6 +14,7 @@
 
 #include "app/traffic_source.h"
 #include "mempool/raw_buffers.h"
+#include "xdp_emul/gso.h"
 
 namespace halfpage {
 namespace {
@@ -172,6 +173,7 @@ uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
   const Template* const templates = templates_.data();
   const size_t size = templates_.size();
   const uint32_t room = room_;
+  const uint32_t longest_unmarked = longest_unmarked_;
   size_t next = next_;
   uint32_t flow = flow_;
   uint16_t filled = 0;
@@ -193,6 +195,7 @@ uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
         break;
       }
     }
+    if (__builtin_expect(frame.length > longest_unmarked, 0)) MarkForSegmentation(first, gso_);
     ++flow;
     if (++next == size) {
       next = 0;

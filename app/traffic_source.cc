@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "xdp_emul/gso_limits.h"
 
 namespace halfpage {
 namespace {
@@ -78,6 +79,10 @@ absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t 
   }
   flows_ = generated.flows();
   skew_ = generated.skew();
+  if (config.gso != 0) {
+    gso_ = config.gso;
+    longest_unmarked_ = kGsoHeaderBytes + config.gso;
+  }
   return absl::OkStatus();
 }
 

@@ -85,9 +85,11 @@ class TrafficSource {
   // Fixed before the run.
   uint64_t limit_ = 0;  // UINT64_MAX: none
   uint32_t flows_ = 1;
-  uint32_t skew_ = 0;            // added to the flow at each end of `templates_`
-  uint32_t room_ = 0;            // usable bytes of a first segment (data room less headroom)
-  rte_mempool* pool_ = nullptr;  // the only one, or that of the last class: chains are of its buffers
+  uint32_t skew_ = 0;                       // added to the flow at each end of `templates_`
+  uint32_t room_ = 0;                       // usable bytes of a first segment (data room less headroom)
+  uint32_t longest_unmarked_ = UINT32_MAX;  // longer frames are marked for segmentation
+  uint16_t gso_ = 0;                        // into segments of so much payload
+  rte_mempool* pool_ = nullptr;             // the only one, or that of the last class: chains are of its buffers
   std::unique_ptr<PoolClasses> classes_;
   absl::optional<ExactFrag> exact_;
   std::vector<Template> templates_;

@@ -8,13 +8,10 @@
 
 #include <cstdint>
 
+#include "xdp_emul/gso_limits.h"
 #include "xdp_emul/refusal.h"
 
 namespace halfpage {
-
-// The least payload of a segment, TCP's least MSS (RFC 9293), and how many such segments the longest frame gives.
-inline constexpr uint16_t kLeastGsoSegment = 536;
-inline constexpr uint16_t kMaxGsoSegments = 65535 / kLeastGsoSegment + 1;
 
 // Marks `frame`, TCP over IPv4 without options or tags in front, for segments of at most `segment` bytes of payload.
 inline void MarkForSegmentation(rte_mbuf* frame, uint16_t segment) {

@@ -50,45 +50,63 @@ void Flush(Outgoing& out) {
   out.to.refused[static_cast<int>(Refusal::kRingFull)].Add(n - sent);
 }
 
+// A copy in one buffer in place of the frame. Null, with the frame as it was, where there is no buffer or none that is
+// large enough: `reason` says which.
+rte_mbuf* Gather(Transmit& to, rte_mbuf* frame, Refusal* reason) {
+  rte_mbuf* copy = to.spare == nullptr ? nullptr : rte_pktmbuf_copy(frame, to.spare, 0, UINT32_MAX);
+  if (copy == nullptr || copy->nb_segs != 1) {
+    *reason = copy == nullptr ? Refusal::kNoBuffer : Refusal::kFragsUnsupported;
+    rte_pktmbuf_free(copy);
+    return nullptr;
+  }
+  rte_pktmbuf_free(frame);
+  to.gathered.Add(1);
+  return copy;
+}
+
+// Gathers segments for a driver that sends no chains, keeping order. Gives how many there are now; others are freed.
+uint16_t GatherSegments(Transmit& to, rte_mbuf** segments, uint16_t n) {
+  uint16_t kept = 0;
+  for (uint16_t i = 0; i < n; ++i) {
+    Refusal reason;
+    rte_mbuf* copy = Gather(to, segments[i], &reason);
+    if (copy == nullptr) {
+      rte_pktmbuf_free(segments[i]);
+    } else {
+      segments[kept++] = copy;
+    }
+  }
+  return kept;
+}
+
 void SendSegments(Outgoing& out, rte_mbuf* frame) {
   Flush(out);  // keeps the order
   rte_mbuf* segments[kMaxGsoSegments];
   Refusal reason = Refusal::kGsoUnsupported;
-  const uint16_t n = SegmentFrame(frame, out.to.spare, segments, &reason);
-  if (n == 0) {
+  const uint16_t made = SegmentFrame(frame, out.to.spare, segments, &reason);
+  if (made == 0) {
     Refuse(out, frame, reason);
     return;
   }
   rte_pktmbuf_free(frame);  // the segments hold its data
+  const uint16_t n = out.to.sends_chains ? made : GatherSegments(out.to, segments, made);
   const uint16_t sent = Transfer(out, segments, n);
   if (sent == 0) {
-    ++out.result.refused[static_cast<int>(Refusal::kRingFull)];
-    out.to.refused[static_cast<int>(Refusal::kRingFull)].Add(1);
+    reason = n == 0 ? Refusal::kNoBuffer : Refusal::kRingFull;
+    ++out.result.refused[static_cast<int>(reason)];
+    out.to.refused[static_cast<int>(reason)].Add(1);
     return;
   }
   ++out.result.sent;
   out.to.segmented.Add(1);
   out.to.segments.Add(sent);
-  out.to.segments_lost.Add(n - sent);
+  out.to.segments_lost.Add(made - sent);
 }
 
 bool HasVlanTag(const rte_mbuf* frame) {
   if (frame->data_len < RTE_ETHER_HDR_LEN) return false;
   const rte_be16_t type = rte_pktmbuf_mtod(frame, const rte_ether_hdr*)->ether_type;
   return type == RTE_BE16(RTE_ETHER_TYPE_VLAN) || type == RTE_BE16(RTE_ETHER_TYPE_QINQ);
-}
-
-// A copy in one buffer. Null, with the frame refused, where there is no buffer or none that is large enough.
-rte_mbuf* Gather(Outgoing& out, rte_mbuf* frame) {
-  rte_mbuf* copy = out.to.spare == nullptr ? nullptr : rte_pktmbuf_copy(frame, out.to.spare, 0, UINT32_MAX);
-  if (copy == nullptr || copy->nb_segs != 1) {
-    Refuse(out, frame, copy == nullptr ? Refusal::kNoBuffer : Refusal::kFragsUnsupported);
-    rte_pktmbuf_free(copy);
-    return nullptr;
-  }
-  rte_pktmbuf_free(frame);
-  out.to.gathered.Add(1);
-  return copy;
 }
 
 void SendOne(Outgoing& out, rte_mbuf* frame) {
@@ -106,8 +124,15 @@ void SendOne(Outgoing& out, rte_mbuf* frame) {
   }
   if (to.real) {
     frame->ol_flags &= ~kTransmitMarks;  // nothing is left for a device to do; a driver would take them for orders
-    if (frame->nb_segs != 1 && !to.sends_chains) frame = Gather(out, frame);
-    if (frame == nullptr) return;
+    if (frame->nb_segs != 1 && !to.sends_chains) {
+      Refusal reason;
+      rte_mbuf* copy = Gather(out.to, frame, &reason);
+      if (copy == nullptr) {
+        Refuse(out, frame, reason);
+        return;
+      }
+      frame = copy;
+    }
   }
   out.frames[out.waiting++] = frame;
 }

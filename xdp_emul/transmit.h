@@ -22,9 +22,9 @@ struct Transmit {
   bool takes_gso =
       false;  // frames marked for segmentation may be longer: the peer has no program, or one that takes frags
   rte_mempool* spare = nullptr;  // segments, and copies in one buffer, come from here; null: there are none
+  bool sends_chains = true;      // frames that are made to fit may have several buffers: segments, and all for a driver
   // Of a real port.
   bool real = false;
-  bool sends_chains = true;  // its driver sends frames of several buffers
   uint16_t first_queue = 0;  // transmit queue of this worker, nobody else's
   uint32_t real_limit = 0;   // longest frame with a VLAN tag, 4 less without
   Counter sent;              // by the device

@@ -44,7 +44,7 @@ def made_up(lengths, seed=1):
     return [head + noise.randbytes(length - len(head)) for length in lengths]
 
 
-def _sum(data):
+def checksum(data):
     """The Internet checksum of `data`."""
     if len(data) % 2:
         data += b'\0'
@@ -57,7 +57,7 @@ def _sum(data):
 def udp(payload, source, destination):
     """An Ethernet frame of IPv4 and UDP: the IPv4 checksum is right, the UDP checksum 0, which says there is none."""
     head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
-    head = head[:10] + struct.pack('>H', _sum(head)) + head[12:]
+    head = head[:10] + struct.pack('>H', checksum(head)) + head[12:]
     return (bytes.fromhex('020000000001' '020000000002' '0800') + head +
             struct.pack('>HHHH', source, destination, 8 + len(payload), 0) + payload)
 
@@ -65,4 +65,4 @@ def udp(payload, source, destination):
 def udp_checksum(frame):
     """The two bytes that belong into the checksum field of a frame of udp()."""
     datagram = frame[34:40] + b'\0\0' + frame[42:]
-    return struct.pack('>H', _sum(frame[26:34] + struct.pack('>BBH', 0, 17, len(datagram)) + datagram) or 0xffff)
+    return struct.pack('>H', checksum(frame[26:34] + struct.pack('>BBH', 0, 17, len(datagram)) + datagram) or 0xffff)

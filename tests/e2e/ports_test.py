@@ -4,6 +4,7 @@
 import contextlib
 import json
 import signal
+import struct
 import sys
 import time
 
@@ -215,6 +216,45 @@ traffic: [{{name: udp, into: out, sizes: [64, 1514]}}]
         come = json.loads((folder / 'server.json').read_text())['devices'][0]['received']
         # What is in the shared ring when the client goes is lost with it.
         tap.expect(0 < come <= sent and sent - come <= 2048, f'sent {sent}, received {come}')
+
+
+def expect_whole_payload(segments):
+    """These are all that one frame of 20000 bytes was cut into."""
+    tap.expect([len(segment) for segment in segments] == [1454] * 14 + [400], [len(segment) for segment in segments])
+    for number, segment in enumerate(segments):
+        length, sequence = struct.unpack('>H', segment[16:18])[0], struct.unpack('>I', segment[38:42])[0]
+        tap.expect(length == len(segment) - 14 and sequence == 1 + number * 1400, f'segment {number}: {length}, {sequence}')
+        tap.expect(captures.checksum(segment[14:34]) == 0, f'segment {number}: its IPv4 checksum is wrong')
+        pseudo = segment[26:34] + struct.pack('>BBH', 0, 6, length - 20)
+        tap.expect(captures.checksum(pseudo + segment[34:]) == 0, f'segment {number}: its TCP checksum is wrong')
+
+
+@tap.subtest('frames marked for segmentation pass a program that takes frags whole, and leave a port as segments')
+def _():
+    with scratch() as folder:
+        config = folder / 'gso.yaml'
+        config.write_text(f'''
+version: 1
+pools: [{{name: packets, size: 8192}}]
+ports: [{{name: out, device: "net_pcap0,tx_pcap={folder}/out.pcap"}}]
+veth: [{{name: front, ends: [{{name: veth0, program: look, sink: leave}}, {{name: veth1}}]}}]
+programs: [{{name: look, frags: true}}]
+sinks: [{{name: leave, kind: port, port: out}}]
+traffic: [{{name: super, sizes: 20000, gso: 1400, flows: 1, into: veth1, count: 100, burst: 4}}]
+''')
+        # A program without frags sees no chain: segments for it are made before, in a buffer each.
+        for frags, cut_at, received in (('true', 'out', 100), ('false', 'veth1', 1500)):
+            ended = halfpage('--config', config, '--set', f'programs[0].frags={frags}', '--json', folder / 'report.json')
+            expect_good(ended)
+            devices = {each['name']: each for each in json.loads((folder / 'report.json').read_text())['devices']}
+            gso = devices[cut_at]['gso']
+            tap.expect(gso == {'segmented': 100, 'segments': 1500, 'segments_lost': 0}, gso, ended)
+            passed = devices['veth0']['verdicts']['pass']
+            tap.expect(passed == received, f'veth0 passed {passed}', ended)
+            frames = captures.read(folder / 'out.pcap')
+            tap.expect(len(frames) == 1500, f'{len(frames)} frames left')
+            expect_whole_payload(frames[:15])
+            expect_whole_payload(frames[-15:])
 
 
 def expect_refused(device, *words, settings=(), prefix=(), **options):

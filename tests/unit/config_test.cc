@@ -128,11 +128,12 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(filter.rules[4].ethertype, 0x0806);
   EXPECT_EQ(filter.rules[4].target, "veth2");
 
-  ASSERT_EQ(config.traffic.size(), 7u);
+  ASSERT_EQ(config.traffic.size(), 8u);
   EXPECT_EQ(config.traffic[5].pool, "");
   EXPECT_THAT(config.traffic[5].classes, ElementsAre("small", "large"));
   EXPECT_FALSE(config.traffic[5].borrow);
   EXPECT_EQ(config.traffic[6].buffers, TrafficConfig::Buffers::kExact);
+  EXPECT_EQ(config.traffic[7].gso, 600);
   EXPECT_EQ(config.traffic[0].source, TrafficConfig::Source::kCapture);
   EXPECT_EQ(config.traffic[0].count, UINT64_MAX);
   EXPECT_EQ(config.traffic[0].file, SourcePath("tests/config/frames.pcap"));
@@ -165,7 +166,8 @@ TEST(Config, EverythingIsReadAsWritten) {
 
   ASSERT_EQ(config.lcores.workers.size(), 3u);
   EXPECT_THAT(config.lcores.workers[1].poll, ElementsAre("veth2", "veth3", "veth4", "veth5", "wan", "lan"));
-  EXPECT_THAT(config.lcores.workers[2].generate, ElementsAre("fixed", "single", "internet", "classed", "exactly"));
+  EXPECT_THAT(config.lcores.workers[2].generate,
+              ElementsAre("fixed", "single", "internet", "classed", "exactly", "super"));
 
   EXPECT_EQ(config.measure.duration, 1.5);
   EXPECT_EQ(config.measure.count, 123456789u);

@@ -150,8 +150,25 @@ def condensing():
     yield Comparison('condensing on against off, goodput', ours, theirs, 1.0, memory)
 
 
+class Bytes(Side):
+    """A side whose rate is that of received bytes, in MB/s."""
+
+    def received(self):
+        return next(device['bytes'] for device in self.report['devices'] if device['name'] == self.device)
+
+
+def gso():
+    for name, room in (('in many buffers', 2176), ('in one buffer', 65535)):
+        settings = (f'pools[0].data_room={room}', 'eal.memory=1GiB')
+        whole = Bytes('gso', *settings)
+        yield Comparison(f'64 KiB whole {name} against full frames, MB/s', whole,
+                         Bytes('gso', 'traffic[0].gso=0', 'traffic[0].sizes=1502'), 1.0)
+        yield Comparison(f'64 KiB whole {name} against cut before the program, MB/s', whole,
+                         Bytes('gso', *settings, 'programs[0].frags=false', 'veth[0].ring=1024'), 1.0)
+
+
 def run(options):
-    groups = (half_page, bulk, recycling, short_long, condensing)
+    groups = (half_page, bulk, recycling, short_long, condensing, gso)
     chosen = [comparison for group in groups for comparison in group()
               if not options.row or options.row in comparison.row.name]
     if not chosen:
