@@ -158,13 +158,12 @@ class Bytes(Side):
 
 
 def gso():
-    for name, room in (('in many buffers', 2176), ('in one buffer', 65535)):
-        settings = (f'pools[0].data_room={room}', 'eal.memory=1GiB')
-        whole = Bytes('gso', *settings)
-        yield Comparison(f'64 KiB whole {name} against full frames, MB/s', whole,
-                         Bytes('gso', 'traffic[0].gso=0', 'traffic[0].sizes=1502'), 1.0)
-        yield Comparison(f'64 KiB whole {name} against cut before the program, MB/s', whole,
-                         Bytes('gso', *settings, 'programs[0].frags=false', 'veth[0].ring=1024'), 1.0)
+    """Both sides are full of the source's copying, which reads and writes the same payload; what differs is the rest."""
+    whole = Bytes('gso', 'eal.memory=1GiB')
+    yield Comparison('64 KiB whole against full frames, MB/s', whole,
+                     Bytes('gso', 'traffic[0].gso=0', 'traffic[0].sizes=1502'), 0.8)
+    yield Comparison('64 KiB whole against cut before the program, MB/s', whole,
+                     Bytes('gso', 'eal.memory=1GiB', 'programs[0].frags=false', 'traffic[0].burst=1'), 3.0)
 
 
 def run(options):
