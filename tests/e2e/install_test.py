@@ -15,6 +15,7 @@ import tap
 BUILD = pathlib.Path(os.environ.get('BUILD_ROOT') or launch.ROOT / 'build')
 EXAMPLES = launch.ROOT / 'mempool' / 'examples'
 SO = 'librte_mempool_page_frag.so'
+COMPILER = 'libhalfpage_bpf_llvm.so'
 NO_HUGE = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '128']
 HEADERS = ('page_frag.h', 'page_frag_settings.h', 'pktmbuf_pool.h')
 
@@ -86,6 +87,8 @@ def _():
         wanted = {'bin/halfpage', f'{libdir}/{SO}', f'{libdir}/librte_mempool_page_frag_static.a',
                   f'{libdir}/pkgconfig/halfpage-page-frag.pc', f'{libdir}/pkgconfig/halfpage-page-frag-static.pc',
                   *(f'include/halfpage/mempool/{header}' for header in HEADERS)}
+        if (BUILD / 'xdp_emul' / 'bpf' / COMPILER).exists():  # not in a build without LLVM
+            wanted.add(f'{libdir}/halfpage/{COMPILER}')
         tap.expect(wanted <= there, f'missing: {", ".join(sorted(wanted - there))}')
         links = there - wanted
         tap.expect(len(links) == 1 and re.fullmatch(rf'{libdir}/dpdk/pmds-[\d.]+/{SO}', *links), f'besides: {sorted(links)}')
