@@ -12,6 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "mempool/pktmbuf_pool.h"
+#include "xdp_emul/attach.h"
 #include "xdp_emul/program_config.h"
 
 namespace halfpage {
@@ -50,19 +51,54 @@ struct ArenaConfig {
   double trim = 0;     // seconds between givings back to EAL of what nobody uses, while the run goes on; 0: at its end
 };
 
+// `copy:` of a device: when it copies a frame into buffers of its own before its program sees it, and how.
+struct CopyConfig {
+  enum class When : uint8_t {
+    kNeeded,  // halfpage: what is shared and may be written; chains for a program without frags; too little headroom.
+              // kernel: what is shared, chained, or has less than 256 bytes in front
+    kAlways,  // every frame, as the kernel does with frames from local sockets
+    kNever,
+  };
+  enum class Policy : uint8_t {
+    kAuto,     // halfpage: stock; kernel: kernel
+    kStock,    // into buffers of the pool in `pools`
+    kClasses,  // into the smallest buffers of `pools` that the frame fits
+    kWhole,    // a page of `page_size` for each
+    kHalf,     // half a page
+    kFixed,    // `size` bytes of room
+    kExact,    // as long as the frame
+    kKernel,   // as long as the kernel's: 256 + align64(length) + 320, or a page where two do not fit one
+  };
+  static constexpr uint32_t kAutoHeadroom = UINT16_MAX;
+  When when = When::kNeeded;
+  Policy policy = Policy::kAuto;
+  std::vector<std::string> pools;  // LoadConfig() fills in the first pool, or the device's own
+  uint32_t size = 2048;            // kFixed: bytes behind each mbuf
+  uint32_t page_size = 4096;       // of the device's own pool; exact and kernel: at least 32 KiB are used
+  uint32_t buffers = 4096;         // of the device's own pool
+  RecycleMode recycle = RecycleMode::kLifo;
+  uint32_t headroom = kAutoHeadroom;  // bytes in front: fewer are a reason to copy. auto: kernel 256; halfpage: no
+                                      // reason, and copies get 128 in pools, 256 in buffers of the device's own
+  uint32_t tailroom = 0;              // bytes kept free behind copies (kernel: 320)
+};
+
 // One end of a pair, as a network device.
 struct VethEndConfig {
   std::string name;
   std::string program;  // XDP program that judges what this end receives; empty: none, everything passes
   std::string sink;     // where what passes goes; empty: counted and freed
   uint32_t mtu = 1500;  // bytes behind the 14-byte Ethernet header; both ways, as `ip link set mtu`
+  bool gro = false;     // takes frames of XDP_TX and redirects without a program, too (kernel: ethtool -K gro on)
+  bool up = true;       // false: whatever is sent through either end is refused, peer_down
+  CopyConfig copy;
 };
 
 // `veth:` one pair of devices, joined back to back.
 struct VethConfig {
   std::string name;
-  uint32_t queues = 1;  // per end, 1 to 16
-  uint32_t ring = 256;  // usable slots per queue, a power of two (kernel: VETH_RING_SIZE)
+  XdpMode mode = XdpMode::kHalfpage;  // the kernel's rule or ours where they differ
+  uint32_t queues = 1;                // per end, 1 to 16
+  uint32_t ring = 256;                // usable slots per queue, a power of two (kernel: VETH_RING_SIZE)
   VethEndConfig ends[2];
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "app/config_sizes.h"
 #include "app/config_units.h"
+#include "app/copies.h"
 #include "app/device.h"
 
 namespace halfpage {
@@ -86,6 +87,7 @@ void FillIn(const std::string& folder, const FaultList& faults, Config& config) 
     for (const TrafficConfig& traffic : config.traffic) everything.generate.push_back(traffic.name);
     config.lcores.workers.push_back(std::move(everything));
   }
+  FillInCopies(config);
   ResolveSizes(config);  // last: they depend on sources, pairs and workers
 }
 
@@ -95,8 +97,9 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckWorkers(config, faults);
   CheckRules(config, faults);
   CheckBuffers(config, faults);
+  CheckCopies(config, faults);
   CheckPools(config, faults);
-  CheckMtus(config, faults);
+  CheckAttachments(config, faults);
   CheckPorts(config, faults);
   CheckFrames(config, faults);
   CheckOutputs(config, faults);

@@ -33,8 +33,6 @@ void CheckBuffers(const Config& config, FaultList& faults);
 void CheckPools(const Config& config, FaultList& faults);
 // All pools together against EAL's memory. After the others: it stays silent where a pool has a fault of its own.
 void CheckMemory(const Config& config, FaultList& faults);
-// MTUs against programs and buffers.
-void CheckMtus(const Config& config, FaultList& faults);
 // Real ports: what their drivers will want of pools, MTUs and queues, as far as the device string tells.
 void CheckPorts(const Config& config, FaultList& faults);
 // Frames against MTUs, captures against what libpcap can read. Reads every capture.

@@ -161,7 +161,7 @@ void CheckPools(const Config& config, FaultList& faults) {
     if (faults.Touches(path)) continue;
     CheckExact(config.pools[i], path, faults);
     CheckCache(config.pools[i], path, faults);
-    CheckPage(config.pools[i], path, faults);
+    if (faults.Given(path)) CheckPage(config.pools[i], path, faults);  // else it is made for copies, checked there
     if (whole) CheckSize(config, i, path, faults);
   }
 }

@@ -36,28 +36,6 @@ const PktmbufPoolConfig* LargestPool(const Config& config, const TrafficConfig& 
   return largest;
 }
 
-// What the first frames to need a second buffer are in: the smallest of the largest buffers of all sources and ports.
-struct Tightest {
-  const PktmbufPoolConfig* pool = nullptr;  // none without sources and ports
-  uint32_t room = 0;                        // of one buffer, headroom included
-};
-
-Tightest TightestRoom(const Config& config) {
-  Tightest tightest;
-  const auto look = [&tightest](const PktmbufPoolConfig* pool, uint32_t room) {
-    if (pool != nullptr && (tightest.pool == nullptr || room < tightest.room)) tightest = {pool, room};
-  };
-  for (const TrafficConfig& traffic : config.traffic) {
-    look(LargestPool(config, traffic), LargestRoomOf(config, traffic));
-  }
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    for (const PortConfig& port : config.ports) {
-      if (port.pool == pool.name) look(&pool, pool.data_room);
-    }
-  }
-  return tightest;
-}
-
 // The longest frame that can cross a pair, either way, or leave through a port, and how that comes about.
 struct FrameLimit {
   uint32_t bytes = 0;
@@ -144,36 +122,6 @@ void WarnOfLong(const Capture& capture, const FrameLimit& limit, const std::stri
 }
 
 }  // namespace
-
-void CheckMtus(const Config& config, FaultList& faults) {
-  const auto [pool, room_of_pool] = TightestRoom(config);
-  if (pool == nullptr || faults.Touches("pools")) return;
-  std::map<std::string, const ProgramConfig*> programs;
-  for (const ProgramConfig& program : config.programs) programs.emplace(program.name, &program);
-  const uint32_t limit = room_of_pool - kHeadroom - kEthernetHeader;
-  for (size_t i = 0; i < config.veth.size(); ++i) {
-    for (size_t end = 0; end < 2; ++end) {
-      const VethEndConfig& receiver = config.veth[i].ends[end];
-      const auto program = programs.find(receiver.program);
-      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "]");
-      if (program == programs.end() || program->second->frags || faults.Touches("programs")) continue;
-      // As the kernel does at attach, the peer's MTU counts too: it is what comes in.
-      const size_t larger = config.veth[i].ends[1 - end].mtu > receiver.mtu ? 1 - end : end;
-      const VethEndConfig& decides = config.veth[i].ends[larger];
-      const std::string mtu_path = absl::StrCat("veth[", i, "].ends[", larger, "].mtu");
-      if (decides.mtu <= limit || faults.Touches(path) || faults.Touches(mtu_path)) continue;
-      const uint32_t room = decides.mtu + kHeadroom + kEthernetHeader;
-      faults.Fault(
-          mtu_path,
-          absl::StrCat("mtu ", decides.mtu, " is past ", limit, ", the limit for `", receiver.name, "`: its program `",
-                       receiver.program, "` has frags: false and must see a frame in one buffer, and pool `",
-                       pool->name, "` has data_room ", room_of_pool, " - ", kHeadroom, " headroom - ", kEthernetHeader,
-                       " Ethernet = ", limit, "; write frags: true on the program",
-                       room <= kMostDataRoom ? absl::StrCat(", data_room: ", room, " or more on the pool") : "",
-                       limit >= 68 ? absl::StrCat(", or mtu: ", limit, " or less on both ends") : ""));
-    }
-  }
-}
 
 void CheckFrames(const Config& config, FaultList& faults) {
   const std::vector<Device> devices = ListDevices(config);

@@ -104,12 +104,25 @@ class References {
   bool all_found_ = true;
 };
 
-void CheckPrograms(const Config& config, References& ends, FaultList& faults) {
+void CheckLinks(const Config& config, size_t program, References& programs, FaultList& faults) {
+  const std::vector<std::string>& links = config.programs[program].programs;
+  for (size_t i = 0; i < links.size(); ++i) {
+    const std::string path = absl::StrCat("programs[", program, "].programs[", i, "]");
+    programs.Check(links[i], path);
+    for (const ProgramConfig& other : config.programs) {
+      if (other.name != links[i] || other.kind != ProgramKind::kChain || faults.Touches(path)) continue;
+      faults.Fault(path, absl::StrCat(Shown(links[i]), " is a chain itself: name its programs here instead"));
+    }
+  }
+}
+
+void CheckPrograms(const Config& config, References& ends, References& programs, FaultList& faults) {
   for (size_t i = 0; i < config.programs.size(); ++i) {
     const ProgramConfig& program = config.programs[i];
     const std::string path = absl::StrCat("programs[", i, "]");
     ends.Check(program.target, path + ".target");
     ends.Check(program.fallback_target, path + ".default_target");
+    CheckLinks(config, i, programs, faults);
     for (size_t r = 0; r < program.rules.size(); ++r) {
       ends.Check(program.rules[r].target, absl::StrCat(path, ".rules[", r, "].target"));
     }
@@ -117,8 +130,21 @@ void CheckPrograms(const Config& config, References& ends, FaultList& faults) {
   }
 }
 
-void CheckDevices(const Config& config, References& programs, References& sinks) {
+// Pools that the file names for copies, and those that were made for them.
+void CheckCopyPools(const Device& device, References& pools, const FaultList& faults) {
+  const std::string path = device.path + ".copy.pools";
+  for (size_t p = 0; p < device.copy.pools.size(); ++p) {
+    const std::string item = absl::StrCat(path, "[", p, "]");
+    if (faults.Given(path) || faults.Given(item) || device.copy.pools[p] == "copy_" + device.name) {
+      pools.Check(device.copy.pools[p], item);
+    }
+  }
+}
+
+void CheckDevices(const Config& config, References& programs, References& sinks, References& pools,
+                  const FaultList& faults) {
   for (const Device& device : ListDevices(config)) {
+    if (device.peer != kNoDevice) CheckCopyPools(device, pools, faults);
     programs.Check(device.program, device.path + ".program");
     sinks.Check(device.sink, device.path + ".sink");
   }
@@ -171,8 +197,8 @@ void CheckNames(const Config& config, FaultList& faults) {
   CheckUnique(ends, faults);
   CheckUnique(Collect("pair", "veth", config.veth, faults), faults);
   CheckUnique(Collect("source", "traffic", config.traffic, faults), faults);
-  CheckDevices(config, to_programs, to_sinks);
-  CheckPrograms(config, to_ends, faults);
+  CheckDevices(config, to_programs, to_sinks, to_pools, faults);
+  CheckPrograms(config, to_ends, to_programs, faults);
   for (size_t i = 0; i < config.traffic.size(); ++i) {
     const TrafficConfig& traffic = config.traffic[i];
     const std::string path = absl::StrCat("traffic[", i, "]");

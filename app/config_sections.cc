@@ -9,6 +9,7 @@
 #include "app/config_fields.h"
 #include "app/config_units.h"
 #include "app/config_values.h"
+#include "xdp_emul/converter_config.h"
 #include "xdp_emul/gso_limits.h"
 
 namespace halfpage {
@@ -24,12 +25,14 @@ constexpr size_t kDeviceName = 15;    // IFNAMSIZ less its zero
 constexpr double kLongestDrain = 4;   // seconds: a run ends within 5 of being told to
 constexpr double kYear = 365 * 86400.0;
 constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
+constexpr NumberRule kAdjustment = {.max = 16384};
 constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
 
 void Describe(EalConfig& eal, FieldVisitor& v);
 void Describe(ArenaConfig& arena, FieldVisitor& v);
 void Describe(PktmbufPoolConfig& pool, FieldVisitor& v);
 void Describe(PortConfig& port, FieldVisitor& v);
+void Describe(CopyConfig& copy, FieldVisitor& v);
 void Describe(VethEndConfig& end, FieldVisitor& v);
 void Describe(VethConfig& veth, FieldVisitor& v);
 void Describe(FilterRule& rule, FieldVisitor& v);
@@ -206,16 +209,39 @@ void Describe(PortConfig& port, FieldVisitor& v) {
   v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(port.sink));
 }
 
+void Describe(CopyConfig& copy, FieldVisitor& v) {
+  v.Value({"when", "needed: shared frames that may be written, chains, too little headroom; always: every frame"},
+          Choice(copy.when, {"needed", "always", "never"}));
+  v.Value({"policy", "buffers of copies; auto: stock, in mode kernel: kernel"},
+          Choice(copy.policy, {"auto", "stock", "classes", "whole", "half", "fixed", "exact", "kernel"}));
+  v.List({"pools", "buffers come from these; left out: the first pool, or one of the device's own"},
+         Texts(copy.pools, {.letters = TextRule::Letters::kName, .max = 25}, kMostCopyPools));
+  v.Value({"size", "policy fixed: bytes behind each mbuf"},
+          Number(copy.size, {.min = 256, .max = 65535, .bytes = true}));
+  v.Value({"page_size", "of the device's own pool; exact and kernel take at least 32KiB"},
+          Number(copy.page_size, {.min = 4096, .max = 65536, .bytes = true, .power_of_two = true}));
+  v.Value({"buffers", "of the device's own pool"}, Number(copy.buffers, {.min = 64, .max = 1u << 20}));
+  v.Value({"recycle", "pages of the device's own pool"}, Choice(copy.recycle, {"lifo", "ring", "off"}));
+  v.Value({"headroom", "bytes in front; fewer are a reason to copy. auto: kernel 256, halfpage any"},
+          Number(copy.headroom, {.max = 4096, .word = "auto", .word_value = CopyConfig::kAutoHeadroom}));
+  v.Value({"tailroom", "bytes kept free behind copies (kernel: 320)"}, Number(copy.tailroom, {.max = 4096}));
+}
+
 void Describe(VethEndConfig& end, FieldVisitor& v) {
   v.Value({"name", "unique among the ends of all pairs, at most 15 letters as for any interface", kRequired},
           Name(end.name, kDeviceName));
   v.Value({"program", "judges what this end receives; \"\": none, everything passes"}, OptionalName(end.program));
   v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(end.sink));
   v.Value({"mtu", "bytes behind the Ethernet header, sent and received"}, Number(end.mtu, {.min = 68, .max = 65535}));
+  v.Value({"gro", "takes frames of XDP_TX and redirects without a program, too"}, Flag(end.gro));
+  v.Value({"up", "false: whatever is sent through either end is refused"}, Flag(end.up));
+  v.Section({"copy", "private copies of frames before the program sees them"},
+            [&end](FieldVisitor& inner) { Describe(end.copy, inner); });
 }
 
 void Describe(VethConfig& veth, FieldVisitor& v) {
   v.Value({"name", "of the pair", kRequired}, Name(veth.name));
+  v.Value({"mode", "whose rule holds where the two differ"}, Choice(veth.mode, {"halfpage", "kernel"}));
   v.Value({"queues", "per end"}, Number(veth.queues, {.min = 1, .max = 16}));
   v.Value({"ring", "usable slots per queue"}, Number(veth.ring, {.min = 2, .max = 32768, .power_of_two = true}));
   v.List({"ends", "the two devices", kRequired, "ends: [{name: veth0}, {name: veth1}]"}, Ends(veth.ends));
@@ -227,6 +253,9 @@ void Describe(FilterRule& rule, FieldVisitor& v) {
           Text(rule.name, {.letters = TextRule::Letters::kLabel, .max = 31, .may_be_empty = true}));
   v.Value({"ethertype", "behind at most two VLAN tags"}, Ethertype(rule.ethertype));
   v.Value({"protocol", "IPv4 protocol or last IPv6 next header"}, Protocol(rule.protocol));
+  v.Value({"vlan", "id of the outermost tag"}, Vlan(rule.vlan));
+  v.Value({"source", "IPv4 or IPv6"}, Prefix(rule.source));
+  v.Value({"destination", "IPv4 or IPv6"}, Prefix(rule.destination));
   v.Value({"source_port", "TCP, UDP or SCTP"}, Ports(rule.source_port));
   v.Value({"destination_port", "TCP, UDP or SCTP"}, Ports(rule.destination_port));
   v.Value({"verdict", "of a frame that all of the above match", kRequired}, Verdict(rule.verdict));
@@ -237,12 +266,28 @@ void Describe(FilterRule& rule, FieldVisitor& v) {
 void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.Value({"name", "unique among programs", kRequired}, Name(program.name));
   v.Value({"kind", "what it does with a frame"},
-          Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter"}));
+          Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust"}));
   v.Value({"frags",
            "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
            "redirect never look behind the first bytes"},
           Flag(program.frags));
-  v.When(program.kind == ProgramKind::kRedirect, "kind", "redirect");
+  v.When(program.kind == ProgramKind::kChain, "kind", "chain");
+  v.List({"programs", "run in this order, the next one where one says pass", kRequired, "programs: [first, second]"},
+         NameList(program.programs));
+  v.When(program.kind == ProgramKind::kTouch, "kind", "touch");
+  v.Value({"touch", "how much it looks at before its verdict"},
+          Choice(program.touch, {"none", "read", "parse", "rewrite"}));
+  v.When(program.kind == ProgramKind::kAdjust, "kind", "adjust");
+  v.Value({"pull", "bytes taken away in front"}, Number(program.adjust.pull, kAdjustment));
+  v.Value({"push", "zeros put in front"}, Number(program.adjust.push, kAdjustment));
+  v.Value({"trim", "bytes cut off at the end"}, Number(program.adjust.trim, kAdjustment));
+  v.Value({"grow", "zeros added at the end"}, Number(program.adjust.grow, kAdjustment));
+  v.Value({"metadata", "bytes of metadata in front, a multiple of 4"}, Number(program.adjust.metadata, {.max = 252}));
+  const bool says = program.kind == ProgramKind::kTouch || program.kind == ProgramKind::kAdjust;
+  v.When(says, "kind", "touch or adjust");
+  v.Value({"verdict", "of every frame"}, Verdict(program.verdict));
+  v.When(program.kind == ProgramKind::kRedirect || (says && program.verdict == XdpAction::kRedirect), "kind",
+         "redirect");
   v.Value({"target", "end that frames leave through", kRequired}, Name(program.target, kDeviceName));
   v.When(program.kind == ProgramKind::kFilter, "kind", "filter");
   v.List({"rules", "the first that matches decides"}, Maps(program.rules, 0, kMostNamed));

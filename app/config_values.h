@@ -77,6 +77,9 @@ FieldValue Verdict(XdpAction& field);
 FieldValue Ethertype(std::optional<uint16_t>& field);
 FieldValue Protocol(std::optional<uint8_t>& field);
 FieldValue Ports(std::optional<PortRange>& field);
+// "any", a VLAN id; "any", an address or a prefix as in "10.0.0.0/8" or "2001:db8::/32".
+FieldValue Vlan(std::optional<uint16_t>& field);
+FieldValue Prefix(std::optional<AddressPrefix>& field);
 
 // The file's `version`: 1, which is nothing that a Config holds.
 FieldValue Version();

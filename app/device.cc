@@ -23,6 +23,10 @@ std::vector<Device> ListDevices(const Config& config) {
       device.program = from.program;
       device.sink = from.sink;
       device.mtu = from.mtu;
+      device.mode = config.veth[p].mode;
+      device.takes_xdp = !from.program.empty() || from.gro;
+      device.up = from.up && config.veth[p].ends[1 - end].up;
+      device.copy = from.copy;
       device.queues = static_cast<uint16_t>(config.veth[p].queues);
       device.peer = static_cast<DeviceIndex>(2 * p + 1 - end);
     }
@@ -35,6 +39,8 @@ std::vector<Device> ListDevices(const Config& config) {
     device.program = from.program;
     device.sink = from.sink;
     device.mtu = from.mtu;
+    device.copy.policy = CopyConfig::Policy::kStock;
+    device.copy.pools = {from.pool};
     device.queues = static_cast<uint16_t>(from.queues);
   }
   return devices;

@@ -17,6 +17,10 @@ struct Device {
   std::string program;  // judges what it receives; empty: none
   std::string sink;     // takes what passes; empty: counted and freed
   uint32_t mtu = 1500;
+  XdpMode mode = XdpMode::kHalfpage;
+  bool takes_xdp = true;         // frames of XDP_TX and redirects: it has a program, or GRO
+  bool up = true;                // both ends of its pair are
+  CopyConfig copy;               // before its program
   uint16_t queues = 1;           // receive queues
   DeviceIndex peer = kNoDevice;  // the other end of its pair; none: what it sends leaves the process
   uint16_t port = UINT16_MAX;    // DPDK's number, kept past closing; UINT16_MAX until it is made

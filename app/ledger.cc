@@ -33,12 +33,16 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
   uint64_t passed = 0;
   for (const DeviceSnapshot& device : snapshot.devices) {
     const uint64_t judged = std::accumulate(device.verdicts.begin(), device.verdicts.end(), uint64_t{0});
-    Expect(device.received, judged + device.frags_unsupported,
-           absl::StrFormat("device %s: received = verdicts + frags_unsupported", device.name), &faults);
+    Expect(device.received, judged + Sum(device.refused),
+           absl::StrFormat("device %s: received = verdicts + refused", device.name), &faults);
     Expect(Verdict(device, XdpAction::kTx), device.tx_sent + Sum(device.tx_errors),
            absl::StrFormat("device %s: tx = sent + errors", device.name), &faults);
     Expect(Verdict(device, XdpAction::kRedirect), device.redirect_sent + Sum(device.redirect_errors),
            absl::StrFormat("device %s: redirect = sent + errors", device.name), &faults);
+    if (Sum(device.faults) > Verdict(device, XdpAction::kAborted)) {
+      Expect(Sum(device.faults), Verdict(device, XdpAction::kAborted),
+             absl::StrFormat("device %s: faults of its program are aborted", device.name), &faults);
+    }
     if (device.peer >= 0) {
       const DeviceSnapshot& peer = snapshot.devices[static_cast<size_t>(device.peer)];
       Expect(device.sent_through, peer.received + peer.left_in_ring,

@@ -39,14 +39,27 @@ Json TrafficJson(const TrafficSnapshot& source) {
   return json;
 }
 
+Json Copies(const DeviceSnapshot& device) {
+  Json buffers = Json::object();
+  Json bytes = Json::object();
+  for (const CopyCount& count : device.copies) {
+    buffers[count.cause] = count.buffers;
+    bytes[count.cause] = count.bytes;
+  }
+  return {{"buffers_copied", buffers}, {"bytes_copied", bytes}, {"truesize", device.copied_truesize}};
+}
+
 Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
   Json verdicts = Json::object();
   for (int a = 0; a < kXdpActions; ++a) {
     verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = device.verdicts[static_cast<size_t>(a)];
   }
   RefusalCounts errors = device.tx_errors;
-  for (size_t r = 0; r < kRefusals; ++r) errors[r] += device.redirect_errors[r];
-  errors[static_cast<size_t>(Refusal::kFragsUnsupported)] += device.frags_unsupported;
+  for (size_t r = 0; r < kRefusals; ++r) errors[r] += device.redirect_errors[r] + device.refused[r] + device.faults[r];
+  std::vector<std::pair<std::string, uint64_t>> xstats;
+  QueueSnapshot::Names(device.queues, &xstats);
+  Json high_water = Json::array();
+  for (const QueueSnapshot& queue : device.queues) high_water.push_back(queue.high_water);
   Json json = {
       {"name", device.name},
       {"port", device.port},
@@ -64,6 +77,11 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
       {"gso",
        {{"segmented", device.segmented}, {"segments", device.segments}, {"segments_lost", device.segments_lost}}},
       {"gathered", device.gathered},
+      {"refused", Reasons(device.refused)},
+      {"faults", Reasons(device.faults)},
+      {"copies", Copies(device)},
+      {"xstats", Named(xstats)},
+      {"ring_high_water", high_water},
       {"left_in_ring", device.left_in_ring},
       {"polls", device.polls},
       {"empty_polls", device.empty_polls},

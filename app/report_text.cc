@@ -57,6 +57,22 @@ std::string TrafficTable(const Snapshot& snapshot) {
   return TextTable(rows) + notes;
 }
 
+// What kept frames from the program, what the program could not do, and what was copied for it.
+void AppendOfReceiving(const DeviceSnapshot& device, std::string* notes) {
+  if (Sum(device.refused) != 0) {
+    absl::StrAppend(notes, "  ", device.name, ": not shown to its program: ", Reasons(device.refused), "\n");
+  }
+  if (Sum(device.faults) != 0) {
+    absl::StrAppend(notes, "  ", device.name, ": aborted because of: ", Reasons(device.faults),
+                    " (first: ", device.fault, ")\n");
+  }
+  for (const CopyCount& count : device.copies) {
+    if (count.buffers == 0) continue;
+    absl::StrAppend(notes, "  ", device.name, ": copied, ", count.cause, ": ", count.buffers, " buffers, ", count.bytes,
+                    " bytes\n");
+  }
+}
+
 // What else became of frames sent through a device, and what a port's driver says of itself.
 void AppendOfSending(const DeviceSnapshot& device, std::string* notes) {
   if (device.segmented != 0) {
@@ -84,7 +100,7 @@ std::string VerdictTable(const Snapshot& snapshot) {
   std::string notes;
   for (const DeviceSnapshot& device : snapshot.devices) {
     const auto verdict = [&](XdpAction action) { return Number(device.verdicts[static_cast<size_t>(action)]); };
-    const uint64_t errors = Sum(device.tx_errors) + Sum(device.redirect_errors) + device.frags_unsupported;
+    const uint64_t errors = Sum(device.tx_errors) + Sum(device.redirect_errors) + Sum(device.refused);
     const double empty =
         device.polls == 0 ? 0 : 100.0 * static_cast<double>(device.empty_polls) / static_cast<double>(device.polls);
     rows.push_back({device.name, device.program.empty() ? "-" : device.program, Number(device.received),
@@ -101,9 +117,7 @@ std::string VerdictTable(const Snapshot& snapshot) {
     if (Sum(device.redirect_errors) != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": redirect errors: ", Reasons(device.redirect_errors), "\n");
     }
-    if (device.frags_unsupported != 0) {
-      absl::StrAppend(&notes, "  ", device.name, ": frags_unsupported ", device.frags_unsupported, "\n");
-    }
+    AppendOfReceiving(device, &notes);
     AppendOfSending(device, &notes);
     if (device.left_in_ring != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": left in its ring at stop: ", device.left_in_ring, "\n");
@@ -196,7 +210,7 @@ std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
                           "  Tx-pps: %12u          Tx-bps: %12u\n"
                           "  ############################################################################\n",
                           device.port, device.name, device.received, missed, device.bytes,
-                          device.frags_unsupported + device.driver.receive_errors, device.driver.no_buffer,
+                          Sum(device.refused) + device.driver.receive_errors, device.driver.no_buffer,
                           device.sent_through, Sum(device.refused_through) + device.driver.send_errors, sent_bytes,
                           PerSecond(device.received, device_before.received, seconds),
                           8 * PerSecond(device.bytes, device_before.bytes, seconds),

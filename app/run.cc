@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "app/eal.h"
+#include "app/fault_log.h"
 #include "app/leak_watch.h"
 #include "app/ledger.h"
 #include "app/output.h"
@@ -21,6 +22,8 @@
 
 namespace halfpage {
 namespace {
+
+constexpr double kLookForFaults = 0.1;  // seconds between looks at what programs aborted
 
 double Now() {
   timespec now;
@@ -49,6 +52,12 @@ void WatchForLeaks(const Topology& topology, double seconds, std::vector<LeakWat
   }
 }
 
+void TellOfFaults(const Topology& topology, double seconds, FaultLog& log) {
+  for (const std::string& line : log.Sample(topology.Read(), seconds)) {
+    std::fprintf(stderr, "halfpage: warning: %s\n", line.c_str());
+  }
+}
+
 // Waits until the run is over; adds what it gave back to EAL meanwhile to `trimmed`. Gives false when standard output
 // has failed other than by its reader's going away.
 bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
@@ -59,6 +68,8 @@ bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
   Snapshot before = topology.Read();
   std::vector<LeakWatch> watches;
   for (const PoolSnapshot& pool : before.pools) watches.emplace_back(pool.name, pool.size);
+  FaultLog fault_log;
+  double next_look = start;
   while (!StopRequested() && !topology.SourcesDone()) {
     const double now = Now();
     if (measure.duration > 0 && now - start >= measure.duration) break;
@@ -73,6 +84,10 @@ bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
     if (config.arena.trim > 0 && now >= next_trim) {
       for (const int socket : ArenaSockets(config)) *trimmed += ShrinkPageFragArena(socket);
       next_trim = now + config.arena.trim;
+    }
+    if (now >= next_look) {
+      TellOfFaults(topology, now - start, fault_log);
+      next_look = now + kLookForFaults;
     }
     SleepShortly();
   }

@@ -39,6 +39,30 @@ struct TrafficSnapshot {
   std::string damage;
 };
 
+// Private copies for one reason.
+struct CopyCount {
+  std::string cause;
+  uint64_t buffers = 0;
+  uint64_t bytes = 0;
+};
+
+// One queue by the names of the kernel's veth (ethtool -S).
+struct QueueSnapshot {
+  uint64_t xdp_packets = 0;
+  uint64_t xdp_bytes = 0;
+  uint64_t drops = 0;  // for want of a buffer, or for what no program takes or no target is there for
+  uint64_t xdp_redirect = 0;
+  uint64_t xdp_drops = 0;  // drop and aborted
+  uint64_t xdp_tx = 0;
+  uint64_t xdp_tx_errors = 0;
+  uint64_t xdp_xmit = 0;  // of the transmit queue: sent by redirects
+  uint64_t xdp_xmit_errors = 0;
+  uint64_t high_water = 0;  // most frames that a poll found waiting
+
+  // {"rx_queue_N_xdp_packets", ...}, in the kernel's order.
+  static void Names(const std::vector<QueueSnapshot>& queues, std::vector<std::pair<std::string, uint64_t>>* out);
+};
+
 struct DeviceSnapshot {
   std::string name;
   uint16_t port = 0;
@@ -48,7 +72,12 @@ struct DeviceSnapshot {
   uint64_t received = 0;
   uint64_t bytes = 0;
   std::array<uint64_t, kXdpActions> verdicts = {};
-  uint64_t frags_unsupported = 0;
+  RefusalCounts refused = {};  // received, and not shown to the program
+  RefusalCounts faults = {};   // among the aborted: what the program could not do
+  std::string fault;           // the first of these: the program and what it could not do
+  std::vector<CopyCount> copies;
+  uint64_t copied_truesize = 0;  // what the kernel would charge for the copies; policy kernel only
+  std::vector<QueueSnapshot> queues;
   uint64_t tx_sent = 0;
   RefusalCounts tx_errors = {};
   uint64_t redirect_sent = 0;

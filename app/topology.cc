@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "app/copies.h"
 #include "app/plan.h"
 #include "mempool/page_frag.h"
 
@@ -57,10 +58,20 @@ absl::Status Topology::BuildPools() {
 absl::Status Topology::BuildPrograms() {
   std::vector<std::string> names;
   for (const Device& device : devices_) names.push_back(device.name);
-  for (const ProgramConfig& config : config_.programs) {
-    auto program = Program::Create(config, names);
-    if (!program.ok()) return program.status();
-    programs_.push_back(*std::move(program));
+  std::vector<const Program*> links;
+  for (const bool chains : {false, true}) {  // chains last: they refer to the others
+    for (const ProgramConfig& config : config_.programs) {
+      if ((config.kind == ProgramKind::kChain) != chains) continue;
+      auto program = Program::Create(config, names, links);
+      if (!program.ok()) return program.status();
+      programs_.push_back(*std::move(program));
+      links.push_back(&programs_.back());
+    }
+  }
+  for (const Attachment& attachment : AttachmentsOf(config_, devices_)) {
+    if (attachment.mtu_device == kNoDevice) continue;
+    const absl::Status status = CheckAttach(attachment.request);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -66,7 +66,8 @@ class Topology {
   absl::Status BuildSinks();
   absl::Status BuildWorkers();
   absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
-  void BuildQueues(Worker& worker, const WorkerConfig& config);
+  absl::Status BuildQueues(Worker& worker, const WorkerConfig& config);
+  absl::Status BuildConverter(ReceiveQueue& queue);
   void BuildSinkLanes(Worker& worker);
   void BuildTransmit(Worker& worker, size_t number);
 
@@ -104,6 +105,7 @@ class Topology {
   std::vector<std::unique_ptr<PcapSink>> captures_;  // by sink, null for those that only count
   std::deque<Worker> workers_;
   std::deque<std::unique_ptr<Counter[]>> hits_;
+  std::deque<Converter> converters_;  // of queues whose frames may have to be copied
   std::atomic<Phase> phase_{Phase::kStopped};
   std::vector<std::vector<LeakedBuffers>> leaks_;  // by pool, found at Stop()
   std::vector<uint64_t> left_in_ring_;             // by DeviceIndex

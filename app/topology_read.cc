@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
 
@@ -42,12 +45,52 @@ PoolSnapshot ReadPool(const PktmbufPool& pool) {
   return out;
 }
 
+uint64_t Sum(const Counter (&counters)[kRefusals]) {
+  uint64_t sum = 0;
+  for (const Counter& counter : counters) sum += counter.Read();
+  return sum;
+}
+
+void AddKernelCounters(const ReceiveCounters& counters, QueueSnapshot* queue) {
+  const auto verdict = [&](XdpAction action) { return counters.verdicts[static_cast<int>(action)].Read(); };
+  const uint64_t bad_targets = counters.redirect_errors[static_cast<int>(Refusal::kBadTarget)].Read();
+  queue->xdp_packets += counters.packets.Read();
+  queue->xdp_bytes += counters.bytes.Read();
+  queue->drops += Sum(counters.refused) + bad_targets;
+  queue->xdp_redirect += verdict(XdpAction::kRedirect) - bad_targets;
+  queue->xdp_drops += verdict(XdpAction::kDrop) + verdict(XdpAction::kAborted);
+  queue->xdp_tx += counters.tx_sent.Read();
+  queue->xdp_tx_errors += Sum(counters.tx_errors);
+  queue->high_water = std::max(queue->high_water, counters.high_water.Read());
+}
+
+void AddFault(const ReceiveCounters& counters, DeviceSnapshot* device) {
+  const Program* program = counters.fault_program.load(std::memory_order_acquire);
+  if (program == nullptr || !device->fault.empty()) return;
+  const auto cause = static_cast<Refusal>(counters.fault_cause.load(std::memory_order_relaxed));
+  device->fault = absl::StrCat("program ", program->name(), ": ", RefusalName(cause));
+}
+
+void AddCopies(const Converter& converter, DeviceSnapshot* device) {
+  device->copies.resize(kCopyCauses);
+  for (size_t c = 0; c < kCopyCauses; ++c) {
+    device->copies[c].cause = std::string(CopyCauseName(static_cast<CopyCause>(c)));
+    device->copies[c].buffers += converter.buffers[c].Read();
+    device->copies[c].bytes += converter.bytes[c].Read();
+  }
+  device->copied_truesize += converter.truesize.Read();
+}
+
 void AddQueue(const ReceiveQueue& queue, DeviceSnapshot* device) {
   const ReceiveCounters& counters = queue.counters;
   device->received += counters.packets.Read();
   device->bytes += counters.bytes.Read();
   for (size_t a = 0; a < kXdpActions; ++a) device->verdicts[a] += counters.verdicts[a].Read();
-  device->frags_unsupported += counters.frags_unsupported.Read();
+  AddTo(device->refused, counters.refused);
+  AddTo(device->faults, counters.faults);
+  AddKernelCounters(counters, &device->queues[queue.queue]);
+  AddFault(counters, device);
+  if (queue.converter != nullptr) AddCopies(*queue.converter, device);
   device->tx_sent += counters.tx_sent.Read();
   AddTo(device->tx_errors, counters.tx_errors);
   device->redirect_sent += counters.redirect_sent.Read();
@@ -107,6 +150,7 @@ Snapshot Topology::Read() const {
     device.program = devices_[d].program;
     device.sink = devices_[d].sink;
     device.left_in_ring = left_in_ring_[d];
+    device.queues.resize(devices_[d].queues);
     device.real = devices_[d].peer == kNoDevice;
     const size_t port = d - 2 * config_.veth.size();
     if (device.real) device.driver = port < driver_counts_.size() ? driver_counts_[port] : ports_[port].Read();
@@ -122,6 +166,10 @@ Snapshot Topology::Read() const {
   for (const Worker& worker : workers_) {
     for (const ReceiveQueue& queue : worker.queues) AddQueue(queue, &out.devices[queue.device]);
     for (DeviceIndex d = 0; d < devices_.size(); ++d) {
+      for (uint16_t q = 0; q < worker.transmit[d].queues; ++q) {
+        out.devices[d].queues[q].xdp_xmit += worker.xmit[d][q].sent.Read();
+        out.devices[d].queues[q].xdp_xmit_errors += worker.xmit[d][q].errors.Read();
+      }
       out.devices[d].sent_through += worker.transmit[d].sent.Read();
       AddTo(out.devices[d].refused_through, worker.transmit[d].refused);
       out.devices[d].segmented += worker.transmit[d].segmented.Read();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "app/copies.h"
 #include "app/topology.h"
 
 namespace halfpage {
@@ -47,8 +48,8 @@ absl::Status Topology::BuildWorkers() {
     worker.phase = &phase_;
     BuildTransmit(worker, w);
     BuildSinkLanes(worker);
-    BuildQueues(worker, config_.lcores.workers[w]);
-    absl::Status status = BuildGenerators(worker, config_.lcores.workers[w]);
+    absl::Status status = BuildQueues(worker, config_.lcores.workers[w]);
+    if (status.ok()) status = BuildGenerators(worker, config_.lcores.workers[w]);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -56,6 +57,10 @@ absl::Status Topology::BuildWorkers() {
 
 void Topology::BuildTransmit(Worker& worker, size_t number) {
   worker.transmit = std::make_unique<Transmit[]>(devices_.size());
+  for (const Device& device : devices_) {
+    worker.xmit_counters.push_back(std::make_unique<XmitCounters[]>(device.queues));
+    worker.xmit.push_back(worker.xmit_counters.back().get());
+  }
   for (DeviceIndex device = 0; device < devices_.size(); ++device) {
     Transmit& transmit = worker.transmit[device];
     transmit.port = devices_[device].port;
@@ -66,6 +71,13 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
       const Program* program = FindProgram(devices_[peer].program);
       transmit.takes_gso = program == nullptr || program->frags();
       transmit.sends_chains = transmit.takes_gso;
+      if (devices_[device].mode == XdpMode::kKernel && !devices_[peer].takes_xdp) {
+        transmit.xdp_closed = static_cast<int>(Refusal::kPeerNoXdp);
+      }
+      if (!devices_[device].up) {
+        transmit.closed = transmit.xdp_closed = static_cast<int>(Refusal::kPeerDown);
+        transmit.frame_limit = 0;
+      }
       transmit.spare = pools_.front().get();
       continue;
     }
@@ -80,7 +92,7 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
   }
 }
 
-void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
+absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
   for (const std::string& name : config.poll) {
     const DeviceIndex device = FindDevice(devices_, name);
     const Program* program = FindProgram(devices_[device].program);
@@ -98,6 +110,11 @@ void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
         queue.hits = hits_.back().get();
       }
       queue.transmit = worker.transmit.get();
+      queue.xmit = worker.xmit.data();
+      if (!queue.from_outside) queue.ring = pairs_[device / 2].ring(device % 2, q);
+      queue.reshapes = program != nullptr && program->reshapes();
+      absl::Status status = program == nullptr ? absl::OkStatus() : BuildConverter(queue);
+      if (!status.ok()) return status;
       const size_t sink = FindSink(devices_[device].sink);
       queue.sink = &worker.sinks[sink];
       if (!config_.measure.track_owners) continue;
@@ -105,6 +122,20 @@ void Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
       queue.owners = &worker.owners.back();
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Topology::BuildConverter(ReceiveQueue& queue) {
+  const Device& device = devices_[queue.device];
+  ConverterConfig config = ConverterOf(device, queue.program->writes(), queue.program->frags());
+  if (!NeedsConverter(config)) return absl::OkStatus();
+  for (const std::string& pool : device.copy.pools) config.pools.push_back(FindPool(pool));
+  auto converter = Converter::Create(config);
+  if (!converter.ok()) return converter.status();
+  converters_.push_back(*std::move(converter));
+  queue.converter = &converters_.back();
+  queue.look_at_simple = queue.converter->looks_at_simple();
+  return absl::OkStatus();
 }
 
 absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& config) {
@@ -115,8 +146,8 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
     auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPools(traffic));
     if (!source.ok()) return source.status();
     const DeviceIndex into = FindDevice(devices_, traffic.into);
-    const bool looked_at =
-        devices_[into].peer == kNoDevice || LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
+    const bool looked_at = devices_[into].peer == kNoDevice || !devices_[into].up ||
+                           LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
     Generator& generator = worker.generators.emplace_back(*std::move(source));
     generator.number = t;
     generator.burst = static_cast<uint16_t>(traffic.burst);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "app/traffic_source.h"
 #include "mempool/counter.h"
@@ -45,9 +46,11 @@ struct Worker {
   // Deques: their elements hold counters and never move.
   std::deque<Generator> generators;
   std::deque<ReceiveQueue> queues;
-  std::unique_ptr<Transmit[]> transmit;  // into every device, by DeviceIndex
-  std::deque<OwnerStages> owners;        // one for each queue, where owners are tracked
-  std::deque<SinkLane> sinks;            // every sink, in the configuration's order, then the one that only counts
+  std::unique_ptr<Transmit[]> transmit;                        // into every device, by DeviceIndex
+  std::vector<std::unique_ptr<XmitCounters[]>> xmit_counters;  // by DeviceIndex, one for each queue
+  std::vector<XmitCounters*> xmit;                             // the same, as queues want them
+  std::deque<OwnerStages> owners;                              // one for each queue, where owners are tracked
+  std::deque<SinkLane> sinks;  // every sink, in the configuration's order, then the one that only counts
   // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
   alignas(64) std::atomic<uint64_t> rounds{0};
   Counter idle_rounds;  // rounds in which nothing was sent or received

@@ -34,6 +34,8 @@ void ParseIpv4(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
   uint8_t scratch[20];
   const uint8_t* ip = FrameBytes(frame, offset, 20, scratch);
   if (ip == nullptr || (ip[0] >> 4) != 4 || (ip[0] & 15) < 5) return;
+  headers->ip_version = 4;
+  headers->ip_offset = offset;
   headers->protocol = ip[9];
   headers->has_protocol = true;
   if ((Load16(ip + 6) & 0x1fff) != 0) return;
@@ -44,6 +46,8 @@ void ParseIpv6(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
   uint8_t scratch[40];
   const uint8_t* ip = FrameBytes(frame, offset, 40, scratch);
   if (ip == nullptr || (ip[0] >> 4) != 6) return;
+  headers->ip_version = 6;
+  headers->ip_offset = offset;
   uint8_t next = ip[6];
   offset += 40;
   for (int i = 0; i < kMaxExtensions; ++i) {
@@ -75,6 +79,7 @@ bool ParseHeaders(const rte_mbuf* frame, PacketHeaders* headers) {
   for (int tags = 0; tags < 2 && (ethertype == kVlan || ethertype == kServiceVlan); ++tags) {
     const uint8_t* tag = FrameBytes(frame, offset, kVlanTag, scratch);
     if (tag == nullptr) break;
+    if (tags == 0) headers->vlan = Load16(tag) & 0xfff;
     ethertype = Load16(tag + 2);
     offset += kVlanTag;
   }

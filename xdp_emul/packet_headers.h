@@ -10,6 +10,8 @@
 
 namespace halfpage {
 
+inline constexpr uint16_t kNoVlan = UINT16_MAX;
+
 // What was found. A field that the frame does not have stays 0, its flag off.
 struct PacketHeaders {
   uint16_t ethertype = 0;  // behind at most two VLAN tags, host byte order
@@ -18,6 +20,9 @@ struct PacketHeaders {
   bool has_ports = false;  // TCP, UDP or SCTP, and not a later fragment
   uint16_t source_port = 0;
   uint16_t destination_port = 0;
+  uint16_t vlan = kNoVlan;  // id of the outermost tag
+  uint8_t ip_version = 0;   // 4 or 6 where the whole fixed header is there
+  uint32_t ip_offset = 0;   // of the IP header
 };
 
 // Reads at most `length` (up to 64) bytes at `offset` of a frame: a pointer into the frame where they lie in one

@@ -64,64 +64,147 @@ CompiledRule Compile(const FilterRule& rule) {
   compiled.action = static_cast<uint8_t>(rule.verdict);
   compiled.target = kNoDevice;
   SetKey(compiled);
+  compiled.match_vlan = rule.vlan.has_value();
+  compiled.vlan = rule.vlan.value_or(0);
+  compiled.match_addresses = rule.source.has_value() || rule.destination.has_value();
+  return compiled;
+}
+
+CompiledPrefix Compile(const std::optional<AddressPrefix>& prefix) {
+  CompiledPrefix compiled;
+  if (!prefix.has_value()) return compiled;
+  compiled.ip_version = prefix->ipv6 ? 6 : 4;
+  for (size_t bit = 0; bit < prefix->length; ++bit) {
+    compiled.mask[bit / 8] = static_cast<uint8_t>(compiled.mask[bit / 8] | 0x80u >> bit % 8);
+  }
+  for (size_t i = 0; i < sizeof(compiled.value); ++i) compiled.value[i] = prefix->bytes[i] & compiled.mask[i];
   return compiled;
 }
 
 }  // namespace
 
-absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::vector<std::string>& device_names) {
+void Program::CompileConstant(XdpAction action) {
+  run_ = RunConstant;
+  action_ = static_cast<uint8_t>(action);
+}
+
+// The target of a verdict that is the same for all frames.
+absl::Status Program::CompileTarget(const std::vector<std::string>& device_names) {
+  if (action_ != static_cast<uint8_t>(XdpAction::kRedirect)) return absl::OkStatus();
+  const auto target = FindDevice(config_, config_.target, device_names);
+  if (!target.ok()) return target.status();
+  target_ = *target;
+  return absl::OkStatus();
+}
+
+absl::Status Program::CompileFilter(const std::vector<std::string>& device_names) {
+  run_ = RunFilter;
+  action_ = static_cast<uint8_t>(config_.fallback);
+  if (config_.fallback == XdpAction::kRedirect) {
+    const auto target = FindDevice(config_, config_.fallback_target, device_names);
+    if (!target.ok()) return target.status();
+    target_ = *target;
+  }
+  for (const FilterRule& rule : config_.rules) {
+    CompiledRule compiled = Compile(rule);
+    if (rule.verdict == XdpAction::kRedirect) {
+      const auto target = FindDevice(config_, rule.target, device_names);
+      if (!target.ok()) return target.status();
+      compiled.target = *target;
+    }
+    rules_.push_back(compiled);
+    addresses_.push_back({Compile(rule.source), Compile(rule.destination)});
+  }
+  // What the one-word key of a frame does not hold is looked up frame by frame.
+  const bool wide = std::any_of(rules_.begin(), rules_.end(),
+                                [](const CompiledRule& rule) { return rule.match_vlan || rule.match_addresses; });
+  if (wide) run_ = RunWideFilter;
+  hit_counters_ = rules_.size() + 1;
+  writes_ = CanTransmit();  // swaps MAC addresses
+  return absl::OkStatus();
+}
+
+absl::Status Program::CompileChain(const std::vector<const Program*>& programs) {
+  run_ = RunChain;
+  action_ = static_cast<uint8_t>(XdpAction::kPass);
+  frags_ = true;
+  for (const std::string& name : config_.programs) {
+    const auto found =
+        std::find_if(programs.begin(), programs.end(), [&](const Program* each) { return each->name() == name; });
+    if (found == programs.end() || (*found)->config_.kind == ProgramKind::kChain) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("program %s: its link `%s` is %s; name programs that are no chains", config_.name, name,
+                          found == programs.end() ? "no program" : "a chain itself"));
+    }
+    links_.push_back(*found);
+    hit_counters_ += (*found)->hit_counters();
+    frags_ = frags_ && (*found)->frags();
+    writes_ = writes_ || (*found)->writes();
+    reshapes_ = reshapes_ || (*found)->reshapes();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
+                                        const std::vector<const Program*>& programs) {
   Program program;
   program.config_ = config;
+  program.frags_ = config.frags;
+  absl::Status status;
   switch (config.kind) {
     case ProgramKind::kPass:
-      program.run_ = RunConstant;
-      program.action_ = static_cast<uint8_t>(XdpAction::kPass);
+      program.CompileConstant(XdpAction::kPass);
       break;
     case ProgramKind::kDrop:
-      program.run_ = RunConstant;
-      program.action_ = static_cast<uint8_t>(XdpAction::kDrop);
+      program.CompileConstant(XdpAction::kDrop);
       break;
     case ProgramKind::kAborted:
-      program.run_ = RunConstant;
-      program.action_ = static_cast<uint8_t>(XdpAction::kAborted);
+      program.CompileConstant(XdpAction::kAborted);
       break;
     case ProgramKind::kTx:
       program.run_ = RunTransmit;
       program.action_ = static_cast<uint8_t>(XdpAction::kTx);
+      program.writes_ = true;
       break;
-    case ProgramKind::kRedirect: {
-      const auto target = FindDevice(config, config.target, device_names);
-      if (!target.ok()) return target.status();
+    case ProgramKind::kRedirect:
       program.run_ = RunRedirect;
       program.action_ = static_cast<uint8_t>(XdpAction::kRedirect);
-      program.target_ = *target;
+      status = program.CompileTarget(device_names);
       break;
-    }
     case ProgramKind::kFilter:
-      program.run_ = RunFilter;
-      program.action_ = static_cast<uint8_t>(config.fallback);
-      if (config.fallback == XdpAction::kRedirect) {
-        const auto target = FindDevice(config, config.fallback_target, device_names);
-        if (!target.ok()) return target.status();
-        program.target_ = *target;
-      }
-      for (const FilterRule& rule : config.rules) {
-        CompiledRule compiled = Compile(rule);
-        if (rule.verdict == XdpAction::kRedirect) {
-          const auto target = FindDevice(config, rule.target, device_names);
-          if (!target.ok()) return target.status();
-          compiled.target = *target;
-        }
-        program.rules_.push_back(compiled);
-      }
+      status = program.CompileFilter(device_names);
+      break;
+    case ProgramKind::kChain:
+      status = program.CompileChain(programs);
+      break;
+    case ProgramKind::kTouch:
+    case ProgramKind::kAdjust:
+      program.run_ = config.kind == ProgramKind::kTouch ? RunTouch : RunAdjust;
+      program.action_ = static_cast<uint8_t>(config.verdict);
+      program.reshapes_ = config.kind == ProgramKind::kAdjust;
+      program.writes_ = program.reshapes_ || config.touch == Touch::kRewrite;
+      status = program.CompileTarget(device_names);
       break;
   }
+  if (!status.ok()) return status;
   return program;
+}
+
+std::vector<ProgramLink> Program::links() const {
+  if (links_.empty()) return {{name(), frags_}};
+  std::vector<ProgramLink> links;
+  for (const Program* link : links_) links.push_back({link->name(), link->frags()});
+  return links;
 }
 
 std::vector<std::string> Program::hit_names() const {
   std::vector<std::string> names;
-  if (hit_counters() == 0) return names;
+  if (config_.kind == ProgramKind::kChain) {
+    for (const Program* link : links_) {
+      for (const std::string& hit : link->hit_names()) names.push_back(absl::StrCat(link->name(), " ", hit));
+    }
+  }
+  if (config_.kind != ProgramKind::kFilter) return names;
   for (size_t i = 0; i < config_.rules.size(); ++i) {
     names.push_back(config_.rules[i].name.empty() ? absl::StrCat("rule ", i) : config_.rules[i].name);
   }
@@ -132,12 +215,14 @@ std::vector<std::string> Program::hit_names() const {
 bool Program::CanTransmit() const {
   constexpr auto kTx = static_cast<uint8_t>(XdpAction::kTx);
   return action_ == kTx ||
-         std::any_of(rules_.begin(), rules_.end(), [](const CompiledRule& rule) { return rule.action == kTx; });
+         std::any_of(rules_.begin(), rules_.end(), [](const CompiledRule& rule) { return rule.action == kTx; }) ||
+         std::any_of(links_.begin(), links_.end(), [](const Program* link) { return link->CanTransmit(); });
 }
 
 bool Program::CanRedirectTo(DeviceIndex device) const {
   return target_ == device ||
-         std::any_of(rules_.begin(), rules_.end(), [=](const CompiledRule& rule) { return rule.target == device; });
+         std::any_of(rules_.begin(), rules_.end(), [=](const CompiledRule& rule) { return rule.target == device; }) ||
+         std::any_of(links_.begin(), links_.end(), [=](const Program* link) { return link->CanRedirectTo(device); });
 }
 
 }  // namespace halfpage

@@ -8,7 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "mempool/counter.h"
+#include "xdp_emul/attach.h"
 #include "xdp_emul/program_config.h"
+#include "xdp_emul/refusal.h"
 #include "xdp_emul/xdp_action.h"
 
 struct rte_mbuf;
@@ -22,10 +24,30 @@ inline constexpr uint16_t kMaxBurst = 64;
 using DeviceIndex = uint16_t;
 inline constexpr DeviceIndex kNoDevice = UINT16_MAX;
 
+class Program;
+
+// What programs could not do with frames of one burst. Those frames are aborted.
+struct ProgramFaults {
+  uint16_t total;  // 0 before a run; the rest is filled in only where this is not 0
+  Refusal first_cause;
+  const Program* first_program;
+  uint16_t by_cause[kRefusals];
+
+  void Add(const Program& program, Refusal cause) {
+    if (total++ == 0) {
+      first_cause = cause;
+      first_program = &program;
+      for (uint16_t& count : by_cause) count = 0;
+    }
+    ++by_cause[static_cast<int>(cause)];
+  }
+};
+
 // What a program says of a burst: an XdpAction per frame, and for kRedirect the device that the frame leaves through.
 struct Verdicts {
   uint8_t action[kMaxBurst];
   DeviceIndex target[kMaxBurst];
+  ProgramFaults faults;
 };
 
 // A filter's rule with names resolved; port ranges are those of a rule that names none. A frame's key (KeyOf() in
@@ -43,20 +65,41 @@ struct CompiledRule {
   uint16_t destination_first, destination_last;
   uint8_t action;
   DeviceIndex target;
+  uint16_t vlan;
+  bool match_vlan;
+  bool match_addresses;
+};
+
+// The addresses of a rule: those of a packet must agree with `value` where `mask` has ones.
+struct CompiledPrefix {
+  uint8_t ip_version = 0;  // 0: any, not compared
+  uint8_t value[16] = {};
+  uint8_t mask[16] = {};
+};
+struct CompiledAddresses {
+  CompiledPrefix source;
+  CompiledPrefix destination;
 };
 
 class Program {
  public:
-  // Compiles `config`; `device_index` translates the names of device ends. Errors: InvalidArgument naming the program
-  // and the target that does not exist.
-  static absl::StatusOr<Program> Create(const ProgramConfig& config, const std::vector<std::string>& device_names);
+  // Compiles `config`; `device_names` by DeviceIndex. `programs` are those that a chain may name: they stay where they
+  // are as long as the chain. Errors: InvalidArgument naming the program and the target or link that does not exist.
+  static absl::StatusOr<Program> Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
+                                        const std::vector<const Program*>& programs = {});
 
   const std::string& name() const { return config_.name; }
   const ProgramConfig& config() const { return config_; }
-  bool frags() const { return config_.frags; }
+  // Of a chain: whether all links take chained frames.
+  bool frags() const { return frags_; }
+  // The program itself, or a chain's links, as CheckAttach() wants them.
+  std::vector<ProgramLink> links() const;
+  // Whether it may write into frames, and whether frames may have other lengths or buffers afterwards.
+  bool writes() const { return writes_; }
+  bool reshapes() const { return reshapes_; }
 
-  // How many counters Run() wants: one per rule and one for the default, or none.
-  size_t hit_counters() const { return rules_.empty() && config_.kind != ProgramKind::kFilter ? 0 : rules_.size() + 1; }
+  // How many counters Run() wants: of a filter one per rule and one for the default; of a chain those of its links.
+  size_t hit_counters() const { return hit_counters_; }
   // Names of these counters in order.
   std::vector<std::string> hit_names() const;
 
@@ -79,11 +122,28 @@ class Program {
   static int RunTransmit(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunFilter(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
   int Agree(uint8_t action, DeviceIndex target, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts) const;
+  static int RunWideFilter(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts,
+                           Counter* hits);
+  static int RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
+  static int RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
+  static int RunChain(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
+
+  // One for each kind: what Create() adds to a program of it.
+  absl::Status CompileTarget(const std::vector<std::string>& device_names);
+  absl::Status CompileFilter(const std::vector<std::string>& device_names);
+  absl::Status CompileChain(const std::vector<const Program*>& programs);
+  void CompileConstant(XdpAction action);
 
   RunFunction run_ = nullptr;
-  uint8_t action_ = 0;              // of kPass, kDrop, kAborted; the filter's default
-  DeviceIndex target_ = kNoDevice;  // of kRedirect; the filter's default
+  uint8_t action_ = 0;              // of kPass, kDrop, kAborted, kTouch, kAdjust; the filter's default
+  DeviceIndex target_ = kNoDevice;  // of kRedirect and of such an action; the filter's default
   std::vector<CompiledRule> rules_;
+  std::vector<CompiledAddresses> addresses_;  // by rule
+  std::vector<const Program*> links_;         // of a chain
+  size_t hit_counters_ = 0;
+  bool frags_ = false;
+  bool writes_ = false;
+  bool reshapes_ = false;
   ProgramConfig config_;
 };
 

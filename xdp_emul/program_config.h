@@ -10,7 +10,32 @@
 
 namespace halfpage {
 
-enum class ProgramKind : uint8_t { kPass, kDrop, kTx, kAborted, kRedirect, kFilter };
+enum class ProgramKind : uint8_t { kPass, kDrop, kTx, kAborted, kRedirect, kFilter, kChain, kTouch, kAdjust };
+
+// How much of each frame a kTouch program looks at before its verdict: what a lab varies.
+enum class Touch : uint8_t {
+  kNone,
+  kRead,     // the Ethernet header
+  kParse,    // all headers, as a filter does
+  kRewrite,  // swaps MAC addresses
+};
+
+// What a kAdjust program does to each frame, in this order. A step that the frame or its buffer has no room for ends in
+// aborted with the reason adjust_head or adjust_tail.
+struct Adjustment {
+  uint16_t pull = 0;      // bytes taken away in front
+  uint16_t push = 0;      // zeros put in front
+  uint16_t trim = 0;      // bytes cut off at the end
+  uint16_t grow = 0;      // zeros added at the end
+  uint16_t metadata = 0;  // bytes of metadata in front of the data, a multiple of 4
+};
+
+// Addresses of one family that agree in their first `length` bits.
+struct AddressPrefix {
+  uint8_t bytes[16] = {};  // network byte order; IPv4: the first four
+  uint8_t length = 0;      // bits
+  bool ipv6 = false;
+};
 
 // An inclusive range of TCP or UDP ports, host byte order.
 struct PortRange {
@@ -20,9 +45,12 @@ struct PortRange {
 
 // One line of a filter. All fields that are set must match; the first matching rule decides.
 struct FilterRule {
-  std::string name;                      // counter's name; "rule N" (N from 0) where the config has none
-  std::optional<uint16_t> ethertype;     // behind at most two VLAN tags, host byte order: 0x0800, 0x86dd, 0x0806, ...
-  std::optional<uint8_t> protocol;       // IPv4 protocol or last IPv6 next header: 6 TCP, 17 UDP, 1 ICMP, ...
+  std::string name;                   // counter's name; "rule N" (N from 0) where the config has none
+  std::optional<uint16_t> ethertype;  // behind at most two VLAN tags, host byte order: 0x0800, 0x86dd, 0x0806, ...
+  std::optional<uint8_t> protocol;    // IPv4 protocol or last IPv6 next header: 6 TCP, 17 UDP, 1 ICMP, ...
+  std::optional<uint16_t> vlan;       // id of the outermost VLAN tag, 0 to 4095
+  std::optional<AddressPrefix> source;
+  std::optional<AddressPrefix> destination;
   std::optional<PortRange> source_port;  // TCP, UDP or SCTP; never matches a later fragment
   std::optional<PortRange> destination_port;
   XdpAction verdict = XdpAction::kPass;
@@ -37,6 +65,10 @@ struct ProgramConfig {
   std::vector<FilterRule> rules;          // kFilter
   XdpAction fallback = XdpAction::kPass;  // kFilter: verdict of a frame that no rule matches (`default:`)
   std::string fallback_target;            // kFilter: device end where `default: redirect`
+  std::vector<std::string> programs;      // kChain: run in this order, the next one on pass (as xdp-dispatcher)
+  Touch touch = Touch::kRead;             // kTouch
+  Adjustment adjust;                      // kAdjust
+  XdpAction verdict = XdpAction::kPass;   // kTouch, kAdjust: of every frame; `target` where it is redirect
 };
 
 }  // namespace halfpage

@@ -3,6 +3,7 @@
 
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
+#include <rte_ring.h>
 
 #include "mempool/buffer_stamp.h"
 
@@ -28,18 +29,35 @@ void CountErrors(Counter* errors, const SendResult& result, uint16_t n) {
   for (int reason = 0; reason < kRefusals; ++reason) errors[reason].Add(result.refused[reason]);
 }
 
+SendResult SendXdp(ReceiveQueue& queue, Transmit& to, uint16_t tx_queue, rte_mbuf** frames, uint16_t n,
+                   const BurstFacts& facts) {
+  if (__builtin_expect(to.xdp_closed != Transmit::kOpen, 0)) return RefuseAll(to, frames, n, to.xdp_closed);
+  return Send(to, tx_queue, frames, n, queue.bulk, facts);
+}
+
 void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
   Stamp(queue, frames, n, RingStage(queue, queue.device));
-  const SendResult result = Send(queue.transmit[queue.device], queue.queue, frames, n, queue.bulk, facts);
+  Transmit& to = queue.transmit[queue.device];
+  const SendResult result = SendXdp(queue, to, queue.queue, frames, n, facts);
   queue.counters.tx_sent.Add(result.sent);
   CountErrors(queue.counters.tx_errors, result, n);
 }
 
 void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  if (__builtin_expect(target == kNoDevice, 0)) {
+    queue.counters.redirect_errors[static_cast<int>(Refusal::kBadTarget)].Add(n);
+    FreeBurst(frames, n, facts);
+    return;
+  }
   Transmit& to = queue.transmit[target];
   Stamp(queue, frames, n, RingStage(queue, target));
-  const SendResult result = Send(to, queue.queue % to.queues, frames, n, queue.bulk, facts);
+  const uint16_t tx_queue = queue.queue % to.queues;
+  const SendResult result = SendXdp(queue, to, tx_queue, frames, n, facts);
   queue.counters.redirect_sent.Add(result.sent);
+  if (queue.xmit != nullptr) {
+    queue.xmit[target][tx_queue].sent.Add(result.sent);
+    queue.xmit[target][tx_queue].errors.Add(n - result.sent);
+  }
   CountErrors(queue.counters.redirect_errors, result, n);
 }
 
@@ -73,8 +91,31 @@ uint16_t RefuseChained(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n) {
       rte_pktmbuf_free(frames[i]);
     }
   }
-  queue.counters.frags_unsupported.Add(n - kept);
+  queue.counters.refused[static_cast<int>(Refusal::kFragsUnsupported)].Add(n - kept);
   return kept;
+}
+
+// Gives how many frames are left.
+uint16_t MakePrivate(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n) {
+  const uint16_t kept = queue.converter->Convert(frames, n);
+  queue.counters.refused[static_cast<int>(Refusal::kNoBuffer)].Add(n - kept);
+  Stamp(queue, frames, kept, queue.owners != nullptr ? queue.owners->poll : 0);
+  return kept;
+}
+
+// For the control loop, which logs.
+void RecordFaults(ReceiveQueue& queue, const ProgramFaults& faults) {
+  for (int r = 0; r < kRefusals; ++r) queue.counters.faults[r].Add(faults.by_cause[r]);
+  if (queue.counters.fault_program.load(std::memory_order_relaxed) != nullptr) return;
+  queue.counters.fault_cause.store(static_cast<int>(faults.first_cause), std::memory_order_relaxed);
+  queue.counters.fault_program.store(faults.first_program, std::memory_order_release);
+}
+
+void NoteWaiting(ReceiveQueue& queue, uint16_t n) {
+  uint64_t waited = n;
+  if (n == queue.budget && queue.ring != nullptr) waited += rte_ring_count(queue.ring);
+  const uint64_t before = queue.counters.high_water.Read();
+  if (waited > before) queue.counters.high_water.Add(waited - before);
 }
 
 // Programs write headers, so the burst's facts (lengths, holders, segments) outlive their run.
@@ -131,10 +172,16 @@ uint16_t Poll(ReceiveQueue& queue) {
   queue.counters.packets.Add(n);
   queue.counters.bytes.Add(facts.bytes);
   const uint16_t received = n;
+  NoteWaiting(queue, n);
   Stamp(queue, frames, n, queue.owners != nullptr ? queue.owners->poll : 0);
   if (queue.program == nullptr) {
     ActAlike(queue, kPass, frames, nullptr, n, facts);
     return received;
+  }
+  if (__builtin_expect((!facts.simple | queue.look_at_simple) && queue.converter != nullptr, 0)) {
+    n = MakePrivate(queue, frames, n);
+    if (n == 0) return received;
+    facts = Survey(frames, n);
   }
   if (__builtin_expect(facts.chained && !queue.program->frags(), 0)) {
     n = RefuseChained(queue, frames, n);
@@ -142,7 +189,10 @@ uint16_t Poll(ReceiveQueue& queue) {
     facts = Survey(frames, n);
   }
   Verdicts verdicts;
+  verdicts.faults.total = 0;
   const int alike = queue.program->Run(frames, n, &verdicts, queue.hits);
+  if (__builtin_expect(verdicts.faults.total != 0, 0)) RecordFaults(queue, verdicts.faults);
+  if (__builtin_expect(queue.reshapes, 0)) facts = Survey(frames, n);
   if (alike >= 0) {
     ActAlike(queue, alike, frames, verdicts.target, n, facts);
   } else {

@@ -1,19 +1,24 @@
 // Hot path: one poll of one receive queue of a device end: receive, judge, act.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "mempool/counter.h"
+#include "xdp_emul/convert.h"
 #include "xdp_emul/program.h"
 #include "xdp_emul/refusal.h"
 #include "xdp_emul/sinks/sink.h"
 #include "xdp_emul/transmit.h"
 
+struct rte_ring;
+
 namespace halfpage {
 
 // What the polls of one queue have seen. The worker that polls it writes. At rest
-//   packets = verdicts[all] + errors[kFragsUnsupported]         (each frame received has one verdict or none was asked)
+//   packets = verdicts[all] + refused[all]         (each frame received has one verdict or none was asked)
 //   verdicts[kTx] = tx_sent + errors of tx, verdicts[kRedirect] = redirect_sent + errors of redirect
+//   verdicts[kAborted] >= faults[all]              (the rest is what programs said themselves)
 // A queue without a program passes everything: verdicts[kPass] = packets.
 struct alignas(64) ReceiveCounters {
   Counter polls;
@@ -25,7 +30,18 @@ struct alignas(64) ReceiveCounters {
   Counter tx_errors[kRefusals];
   Counter redirect_sent;
   Counter redirect_errors[kRefusals];
-  Counter frags_unsupported;
+  Counter refused[kRefusals];  // before any program
+  Counter faults[kRefusals];   // what programs could not do
+  Counter high_water;          // most frames that waited, as polls found them
+  // The first program that could not do something, and what: written once, the cause first.
+  std::atomic<int> fault_cause{0};
+  std::atomic<const Program*> fault_program{nullptr};
+};
+
+// What redirects sent through one transmit queue of a device (kernel: tx_queue_N_xdp_xmit).
+struct XmitCounters {
+  Counter sent;
+  Counter errors;
 };
 
 // Numbers to stamp on frames when they change hands, while owners are tracked (mempool/buffer_stamp.h).
@@ -42,10 +58,15 @@ struct ReceiveQueue {
   uint16_t budget = kMaxBurst;  // frames per poll
   uint16_t bulk = 16;           // frames per transmit flush
   DeviceIndex device = kNoDevice;
-  bool from_outside = false;         // of a real port
-  const Program* program = nullptr;  // null: everything passes
-  Counter* hits = nullptr;           // the program's counters for this queue
-  Transmit* transmit = nullptr;      // the worker's ways into all devices, by DeviceIndex
+  bool from_outside = false;            // of a real port
+  const Program* program = nullptr;     // null: everything passes
+  Counter* hits = nullptr;              // the program's counters for this queue
+  Converter* converter = nullptr;       // private copies; null: none
+  bool look_at_simple = false;          // as the converter says
+  bool reshapes = false;                // as the program says
+  const rte_ring* ring = nullptr;       // frames wait here; null: not known
+  Transmit* transmit = nullptr;         // the worker's ways into all devices, by DeviceIndex
+  XmitCounters* const* xmit = nullptr;  // the worker's, by DeviceIndex and transmit queue
   SinkLane* sink = nullptr;
   const OwnerStages* owners = nullptr;  // null: not tracked
   ReceiveCounters counters;

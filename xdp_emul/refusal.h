@@ -13,10 +13,16 @@ enum class Refusal : uint8_t {
   kFragsUnsupported,  // a chained frame where single buffers only are taken: by a program, by a driver
   kNoBuffer,          // its segments, or its copy, found no buffer in the pool
   kGsoUnsupported,    // marked for segmentation, and not TCP over IPv4
+  kPeerNoXdp,         // XDP_TX or redirect to a peer with neither program nor GRO (kernel: ENXIO, for the whole bulk)
+  kPeerDown,          // one of the pair's ends is down
+  kAdjustHead,        // a program wanted more room in front of a frame, or less frame, than there is
+  kAdjustTail,        // the same at its end
+  kBadTarget,         // redirected to a device that is not there
+  kProgramFault,      // a program did what it may not do
 };
-inline constexpr int kRefusals = 5;
+inline constexpr int kRefusals = 11;
 
-// "ring_full", "mtu", "frags_unsupported", "no_buffer", "gso_unsupported".
+// "ring_full", "mtu", "frags_unsupported", ...
 absl::string_view RefusalName(Refusal refusal);
 
 }  // namespace halfpage

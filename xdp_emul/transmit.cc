@@ -139,7 +139,16 @@ void SendOne(Outgoing& out, rte_mbuf* frame) {
 
 }  // namespace
 
+SendResult RefuseAll(Transmit& to, rte_mbuf** frames, uint16_t n, int reason) {
+  SendResult result;
+  result.refused[reason] = n;
+  to.refused[reason].Add(n);
+  rte_pktmbuf_free_bulk(frames, n);
+  return result;
+}
+
 SendResult SendFitted(Transmit& to, uint16_t queue, rte_mbuf** frames, uint16_t n, uint16_t bulk) {
+  if (to.closed != Transmit::kOpen) return RefuseAll(to, frames, n, to.closed);
   Outgoing out{to, static_cast<uint16_t>(queue + to.first_queue), bulk};
   for (uint16_t i = 0; i < n; ++i) SendOne(out, frames[i]);
   Flush(out);

@@ -27,7 +27,12 @@ struct Transmit {
   bool real = false;
   uint16_t first_queue = 0;  // transmit queue of this worker, nobody else's
   uint32_t real_limit = 0;   // longest frame with a VLAN tag, 4 less without
-  Counter sent;              // by the device
+  // Where not kOpen, nothing passes, and this is why (a value of Refusal): of XDP_TX and redirects, of all frames. A
+  // device that is closed to all has a frame_limit of 0, too.
+  static constexpr int kOpen = -1;
+  int xdp_closed = kOpen;
+  int closed = kOpen;
+  Counter sent;  // by the device
   Counter refused[kRefusals];
   // Frames that were segmented and at least one segment of which was sent, segments sent, and segments of such frames
   // that were refused. Senders count a segmented frame as one: their sum is sent - segments + segmented.
@@ -46,6 +51,9 @@ struct SendResult {
 // Sends a burst in which some frames may not go as they are: too long, marked for segmentation, or bound for a real
 // port. As Send() otherwise.
 SendResult SendFitted(Transmit& to, uint16_t queue, rte_mbuf** frames, uint16_t n, uint16_t bulk);
+
+// Frees frames that may not pass and counts them as refused for `reason`, a value of Refusal.
+SendResult RefuseAll(Transmit& to, rte_mbuf** frames, uint16_t n, int reason);
 
 // Sends `n` frames in flushes of at most `bulk`, as a bulk queue on the poll's stack does: none outlives the call, and
 // none meets another device's. The frames are gone afterwards: what the ring refuses or the MTU forbids is freed and

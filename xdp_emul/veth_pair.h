@@ -37,6 +37,9 @@ class VethPair {
 
   uint16_t port(int end) const { return ports_[end]; }
 
+  // Where frames for a queue of `end` wait. For counting them: the ports own what is in there.
+  const rte_ring* ring(int end, uint16_t queue) const { return receive_[end][queue]; }
+
   // Frames that wait to be received at `end`. Any thread.
   uint32_t Waiting(int end) const;
 

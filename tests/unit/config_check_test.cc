@@ -139,7 +139,7 @@ TEST(ConfigCheck, RingsBehindARedirectCountForThePool) {
       "veth:\n"
       "  - {name: front, ends: [{name: veth0, program: away}, {name: veth1}]}\n"
       "  - {name: back, ring: 512, ends: [{name: veth2}, {name: veth3, program: further}]}\n"
-      "  - {name: side, ring: 8, ends: [{name: veth4}, {name: veth5}]}\n"
+      "  - {name: side, ring: 8, ends: [{name: veth4}, {name: veth5, gro: true}]}\n"
       "programs:\n"
       "  - {name: away, kind: redirect, target: veth2}\n"
       "  - {name: further, kind: filter, rules: [{protocol: udp, verdict: redirect, target: veth4}]}\n";
@@ -246,10 +246,10 @@ TEST(ConfigCheck, SmallestRoomOfTheUsedPoolsLimitsTheMtu) {
       "version: 1\n"
       "pools: [{name: a, data_room: 9216, size: 1024}, {name: b, data_room: 1024, size: 1024}]\n"
       "programs: [{name: p, kind: pass}]\n"
-      "veth: [{name: f, ends: [{name: veth0, program: p}, {name: veth1}]}]\n";
+      "veth: [{name: f, ends: [{name: veth0, program: p, copy: {when: never}}, {name: veth1}]}]\n";
   EXPECT_THAT(Faults(text + "traffic: [{name: t, into: veth1, pool: a}]\n"), IsEmpty());
   EXPECT_THAT(Faults(text + "traffic: [{name: t, into: veth1, pool: a}, {name: u, into: veth1, pool: b}]\n"),
-              ElementsAre(HasSubstr("pool `b` has data_room 1024 - 128 headroom - 14 Ethernet = 882")));
+              ElementsAre(HasSubstr("1024 buffer - 128 headroom - 14 Ethernet = 882 of pool `b`")));
 }
 
 // Frames.

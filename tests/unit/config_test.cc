@@ -74,7 +74,7 @@ TEST(Config, EverythingIsReadAsWritten) {
 
   EXPECT_EQ(config.arena.limit, 512u << 20);
   EXPECT_EQ(config.arena.trim, 0.25);
-  ASSERT_EQ(config.pools.size(), 4u);
+  ASSERT_EQ(config.pools.size(), 5u);
   EXPECT_EQ(config.pools[0].name, "small");
   EXPECT_EQ(config.pools[0].size, 8192u);
   EXPECT_EQ(config.pools[0].data_room, 2048u);
@@ -96,7 +96,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.veth[0].ends[0].sink, "kept");
   EXPECT_EQ(config.veth[0].ends[0].mtu, 1800u);
 
-  ASSERT_EQ(config.programs.size(), 6u);
+  ASSERT_EQ(config.programs.size(), 9u);
   EXPECT_EQ(config.programs[1].kind, ProgramKind::kRedirect);
   EXPECT_EQ(config.programs[1].target, "veth2");
   EXPECT_EQ(config.programs[2].kind, ProgramKind::kTx);
@@ -108,7 +108,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_TRUE(filter.frags);
   EXPECT_EQ(filter.fallback, XdpAction::kRedirect);
   EXPECT_EQ(filter.fallback_target, "veth4");
-  ASSERT_EQ(filter.rules.size(), 5u);
+  ASSERT_EQ(filter.rules.size(), 6u);
   EXPECT_EQ(filter.rules[0].name, "web");
   EXPECT_EQ(filter.rules[0].ethertype, 0x0800);
   EXPECT_EQ(filter.rules[0].protocol, 6);

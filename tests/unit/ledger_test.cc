@@ -1,5 +1,7 @@
 #include "app/ledger.h"
 
+#include "app/fault_log.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +36,7 @@ Snapshot Balanced() {
   a.verdicts[kPass] = 30;
   a.verdicts[kTx] = 25;
   a.verdicts[kRedirect] = 20;
-  a.frags_unsupported = 5;
+  a.refused[static_cast<size_t>(Refusal::kFragsUnsupported)] = 5;
   a.tx_sent = 20;
   a.tx_errors = {5, 0, 0};
   a.redirect_sent = 18;
@@ -78,7 +80,7 @@ TEST(Ledger, OneFrameMoreInAnyCounterIsFound) {
       [](Snapshot& s) { return &s.devices[0].verdicts[kPass]; },
       [](Snapshot& s) { return &s.devices[0].verdicts[kTx]; },
       [](Snapshot& s) { return &s.devices[0].verdicts[kRedirect]; },
-      [](Snapshot& s) { return &s.devices[0].frags_unsupported; },
+      [](Snapshot& s) { return &s.devices[0].refused[static_cast<size_t>(Refusal::kFragsUnsupported)]; },
       [](Snapshot& s) { return &s.devices[0].tx_sent; },
       [](Snapshot& s) { return &s.devices[0].tx_errors[0]; },
       [](Snapshot& s) { return &s.devices[0].redirect_sent; },
@@ -110,6 +112,29 @@ TEST(Leaks, ABufferOrAPageThatIsStillOutIsNamedWithItsPool) {
   EXPECT_THAT(
       CheckLeaks(snapshot),
       ElementsAre(HasSubstr("sink s holds 2, the oldest for 5.00 s, the youngest for 1.25 s; 1 with no owner")));
+}
+
+TEST(FaultLog, NamesProgramCausesAndCountsAndKeepsQuietLongerEachTime) {
+  Snapshot snapshot;
+  DeviceSnapshot& device = snapshot.devices.emplace_back();
+  device.name = "veth0";
+  device.program = "encap";
+  uint64_t& aborted = device.verdicts[static_cast<size_t>(XdpAction::kAborted)];
+  FaultLog log;
+  EXPECT_THAT(log.Sample(snapshot, 0), testing::IsEmpty());
+  aborted = 5;
+  device.faults[static_cast<size_t>(Refusal::kAdjustHead)] = 3;
+  device.fault = "program encap: adjust_head";
+  EXPECT_THAT(log.Sample(snapshot, 0.5),
+              testing::ElementsAre("veth0: program encap aborted 5 frames: adjust_head 3, verdict of the program 2 "
+                                   "(first: program encap: adjust_head)"));
+  EXPECT_THAT(log.Sample(snapshot, 9), testing::IsEmpty()) << "nothing new";
+  aborted = 6;
+  EXPECT_THAT(log.Sample(snapshot, 9), testing::SizeIs(1));
+  aborted = 7;
+  EXPECT_THAT(log.Sample(snapshot, 10.9), testing::IsEmpty());
+  EXPECT_THAT(log.Sample(snapshot, 11),
+              testing::ElementsAre(testing::HasSubstr("aborted 1 frame: verdict of the program 1")));
 }
 
 }  // namespace

@@ -1,0 +1,240 @@
+#include "app/copies.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "app/config_sizes.h"
+
+namespace halfpage {
+namespace {
+
+using Policy = CopyConfig::Policy;
+
+constexpr uint32_t kHeadroom = 128;         // RTE_PKTMBUF_HEADROOM
+constexpr uint32_t kMbuf = 128;             // sizeof(rte_mbuf)
+constexpr uint32_t kObjectHeaders = 192;    // mempool header and mbuf
+constexpr uint32_t kExactPage = 32 * 1024;  // pages of exact buffers, so that a whole kernel page fits beside others
+constexpr uint32_t kMostRoom = 65535;
+
+bool FromPools(Policy policy) {
+  return policy == Policy::kStock || policy == Policy::kClasses;
+}
+
+bool IsExact(Policy policy) {
+  return policy == Policy::kExact || policy == Policy::kKernel;
+}
+
+// Bytes behind each mbuf of the device's own pool.
+uint32_t OwnRoom(const CopyConfig& copy) {
+  if (copy.policy == Policy::kWhole) return std::min(copy.page_size - kObjectHeaders, kMostRoom);
+  if (copy.policy == Policy::kHalf) return copy.page_size / 2 - kObjectHeaders;
+  if (copy.policy == Policy::kFixed) return copy.size;
+  return 2176;
+}
+
+PktmbufPoolConfig OwnPool(const VethEndConfig& end) {
+  PktmbufPoolConfig pool;
+  pool.name = "copy_" + end.name;
+  pool.size = end.copy.buffers;
+  pool.data_room = static_cast<uint16_t>(OwnRoom(end.copy));
+  pool.cache = std::min(256u, end.copy.buffers * 2 / 3);
+  pool.page_frag.page_size = end.copy.page_size;
+  pool.page_frag.recycle = end.copy.recycle;
+  if (IsExact(end.copy.policy)) {
+    pool.page_frag.exact = true;
+    pool.page_frag.page_size = std::max(end.copy.page_size, kExactPage);
+    pool.cache = 0;
+  }
+  return pool;
+}
+
+const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (pool.name == name) return &pool;
+  }
+  return nullptr;
+}
+
+uint32_t CopyHeadroom(const Device& device) {
+  if (device.copy.headroom != CopyConfig::kAutoHeadroom) return std::max(device.copy.headroom, kHeadroom);
+  if (device.mode == XdpMode::kKernel || !FromPools(device.copy.policy)) return kKernelHeadroom;
+  return kHeadroom;
+}
+
+// The kernel's buffers, shaped as the policy says.
+FrameBuffers KernelBuffers(const Device& device) {
+  FrameBuffers buffers;
+  if (device.copy.policy == Policy::kHalf) buffers.size = device.copy.page_size / 2;
+  if (device.copy.policy == Policy::kFixed) buffers.size = device.copy.size;
+  if (device.copy.policy == Policy::kWhole) buffers.size = device.copy.page_size;
+  if (device.copy.headroom != CopyConfig::kAutoHeadroom) buffers.headroom = device.copy.headroom;
+  return buffers;
+}
+
+// What copies make of a frame.
+FrameBuffers CopyBuffers(const Config& config, const Device& device) {
+  FrameBuffers buffers = {0, CopyHeadroom(device), device.copy.tailroom, kNoFragmentLimit};
+  if (FromPools(device.copy.policy)) {
+    for (const std::string& name : device.copy.pools) {
+      const PktmbufPoolConfig* pool = FindPool(config, name);
+      if (pool != nullptr) buffers.size = std::max<uint32_t>(buffers.size, pool->data_room);
+    }
+  } else if (device.copy.policy == Policy::kExact) {
+    buffers.size = std::max(device.copy.page_size, kExactPage) - kMbuf;
+  } else if (device.copy.policy == Policy::kKernel) {
+    buffers.size = kKernelPage;
+    buffers.tailroom = kKernelTailroom;
+  } else {
+    buffers.size = OwnRoom(device.copy);
+  }
+  return buffers;
+}
+
+// The pool that a source's longest frames come from.
+const PktmbufPoolConfig* LargestPool(const Config& config, const TrafficConfig& traffic) {
+  const PktmbufPoolConfig* largest = nullptr;
+  for (const std::string& name : traffic.PoolNames()) {
+    for (const PktmbufPoolConfig& pool : config.pools) {
+      if (pool.name == name && (largest == nullptr || pool.data_room > largest->data_room)) largest = &pool;
+    }
+  }
+  return largest;
+}
+
+// What the first frames to need a second buffer are in: the smallest of the largest buffers of all sources and ports.
+struct Tightest {
+  const PktmbufPoolConfig* pool = nullptr;  // none without sources and ports
+  uint32_t room = 0;                        // of one buffer, headroom included
+};
+
+Tightest TightestRoom(const Config& config) {
+  Tightest tightest;
+  const auto look = [&tightest](const PktmbufPoolConfig* pool, uint32_t room) {
+    if (pool != nullptr && (tightest.pool == nullptr || room < tightest.room)) tightest = {pool, room};
+  };
+  for (const TrafficConfig& traffic : config.traffic) {
+    look(LargestPool(config, traffic), LargestRoomOf(config, traffic));
+  }
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    for (const PortConfig& port : config.ports) {
+      if (port.pool == pool.name) look(&pool, pool.data_room);
+    }
+  }
+  return tightest;
+}
+
+void SetRoom(const std::string& key, const std::string& place, AttachRequest* request) {
+  request->room_key = key;
+  request->room_place = place;
+}
+
+// Buffers as the program of a device finds its frames in them.
+void SetBuffers(const Config& config, const Device& device, const Tightest& tightest, AttachRequest* request) {
+  const std::string copies = absl::StrCat("`copy` of `", device.name, "`");
+  if (device.mode == XdpMode::kKernel) {
+    request->buffers = KernelBuffers(device);
+    if (device.copy.policy == Policy::kFixed) SetRoom("size", "under `copy`", request);
+    request->buffers_name = absl::StrCat("mode: kernel and ", copies);
+    return;
+  }
+  request->buffers = {tightest.room, kHeadroom, 0, kNoFragmentLimit};
+  request->buffers_name = absl::StrCat("pool `", tightest.pool->name, "`");
+  SetRoom("data_room", "on the pool", request);
+  if (device.copy.when == CopyConfig::When::kNever) return;
+  const FrameBuffers copied = CopyBuffers(config, device);
+  const bool always = device.copy.when == CopyConfig::When::kAlways;
+  if (!always && BudgetOf(copied, false).frame <= BudgetOf(request->buffers, false).frame) return;
+  request->buffers = copied;
+  request->buffers_name = copies;
+  SetRoom("", "", request);
+  if (FromPools(device.copy.policy)) SetRoom("data_room", absl::StrCat("on a pool of ", copies), request);
+  if (device.copy.policy == Policy::kFixed) SetRoom("size", "under `copy`", request);
+}
+
+const ProgramConfig* FindProgram(const Config& config, const std::string& name) {
+  for (const ProgramConfig& program : config.programs) {
+    if (program.name == name) return &program;
+  }
+  return nullptr;
+}
+
+std::vector<ProgramLink> LinksOf(const Config& config, const ProgramConfig& program) {
+  if (program.kind != ProgramKind::kChain) return {{program.name, program.frags}};
+  std::vector<ProgramLink> links;
+  for (const std::string& name : program.programs) {
+    const ProgramConfig* link = FindProgram(config, name);
+    if (link != nullptr) links.push_back({name, link->frags});
+  }
+  return links;
+}
+
+}  // namespace
+
+void FillInCopies(Config& config) {
+  const std::string first = config.pools.empty() ? "" : config.pools.front().name;
+  for (VethConfig& veth : config.veth) {
+    for (VethEndConfig& end : veth.ends) {
+      CopyConfig& copy = end.copy;
+      if (copy.policy == Policy::kAuto) {
+        copy.policy = veth.mode == XdpMode::kKernel && !end.program.empty() ? Policy::kKernel : Policy::kStock;
+      }
+      if (!copy.pools.empty()) continue;
+      if (FromPools(copy.policy)) {
+        if (!first.empty()) copy.pools = {first};
+        continue;
+      }
+      copy.pools = {"copy_" + end.name};
+      if (FindPool(config, copy.pools.front()) == nullptr) config.pools.push_back(OwnPool(end));
+    }
+  }
+}
+
+std::vector<Attachment> AttachmentsOf(const Config& config, const std::vector<Device>& devices) {
+  std::vector<Attachment> attachments(devices.size());
+  const Tightest tightest = TightestRoom(config);
+  if (tightest.pool == nullptr) return attachments;
+  for (DeviceIndex d = 0; d < devices.size(); ++d) {
+    const Device& device = devices[d];
+    const ProgramConfig* program = FindProgram(config, device.program);
+    if (program == nullptr) continue;
+    // As the kernel does at attach, the peer's MTU counts too: it is what comes in.
+    const bool peers = device.peer != kNoDevice && devices[device.peer].mtu > device.mtu;
+    Attachment& attachment = attachments[d];
+    attachment.mtu_device = peers ? device.peer : d;
+    AttachRequest& request = attachment.request;
+    request.mode = device.mode;
+    request.device = device.name;
+    request.program = program->name;
+    request.links = LinksOf(config, *program);
+    request.mtu = devices[attachment.mtu_device].mtu;
+    request.mtu_device = devices[attachment.mtu_device].name;
+    SetBuffers(config, device, tightest, &request);
+  }
+  return attachments;
+}
+
+ConverterConfig ConverterOf(const Device& device, bool writes, bool frags) {
+  const CopyConfig& copy = device.copy;
+  const bool kernel = device.mode == XdpMode::kKernel;
+  ConverterConfig out;
+  if (IsExact(copy.policy)) out.cut = copy.policy == Policy::kExact ? CopyCut::kExact : CopyCut::kKernel;
+  out.needed = copy.when != CopyConfig::When::kNever;
+  out.always = copy.when == CopyConfig::When::kAlways;
+  out.headroom = static_cast<uint16_t>(CopyHeadroom(device));
+  out.headroom_wanted = static_cast<uint16_t>(copy.headroom != CopyConfig::kAutoHeadroom ? copy.headroom
+                                              : kernel                                   ? kKernelHeadroom
+                                                                                         : 0);
+  if (!out.needed) out.headroom_wanted = 0;
+  out.tailroom = static_cast<uint16_t>(copy.tailroom);
+  out.writes = kernel || writes;
+  out.linear = !frags;
+  out.unchain = kernel;
+  return out;
+}
+
+bool NeedsConverter(const ConverterConfig& config) {
+  return config.always ||
+         (config.needed && (config.writes || config.linear || config.unchain || config.headroom_wanted != 0));
+}
+
+}  // namespace halfpage

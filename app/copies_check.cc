@@ -1,0 +1,122 @@
+// What `--check` says of private copies and of programs against MTUs and peers.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "app/config_check.h"
+#include "app/config_units.h"
+#include "app/copies.h"
+
+namespace halfpage {
+namespace {
+
+using Policy = CopyConfig::Policy;
+
+const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
+  for (const PktmbufPoolConfig& pool : config.pools) {
+    if (pool.name == name) return &pool;
+  }
+  return nullptr;
+}
+
+// A frame of the least length behind the headroom.
+void CheckRoom(const CopyConfig& copy, uint32_t room, const std::string& path, FaultList& faults) {
+  const uint32_t headroom = copy.headroom == CopyConfig::kAutoHeadroom ? kKernelHeadroom : copy.headroom;
+  if (headroom + copy.tailroom + 60 <= room) return;
+  faults.Fault(path,
+               absl::StrCat("a buffer of ", room, " bytes has no place for a frame of 60 behind headroom ", headroom,
+                            " and tailroom ", copy.tailroom, ": write less of them, or a larger size or page_size"));
+}
+
+void CheckOwnPool(const Config& config, const CopyConfig& copy, const std::string& path, FaultList& faults) {
+  const bool exact = copy.policy == Policy::kExact || copy.policy == Policy::kKernel;
+  if (exact && config.measure.track_owners) {
+    faults.Fault(path + ".policy",
+                 "exact buffers have no header that a stamp fits into: write policy: half, or track_owners: false");
+  }
+  if (copy.policy == Policy::kFixed) {
+    if (copy.size + 192 > copy.page_size) {
+      faults.Fault(path + ".page_size",
+                   absl::StrCat(FormatBytes(copy.page_size), " holds no buffer of size ", copy.size,
+                                " + 192: write a larger page_size, or size: ", copy.page_size - 192, " or less"));
+    }
+    CheckRoom(copy, copy.size, path + ".size", faults);
+  }
+  if (copy.policy == Policy::kHalf) CheckRoom(copy, copy.page_size / 2 - 192, path + ".page_size", faults);
+  if (copy.policy == Policy::kWhole) CheckRoom(copy, copy.page_size - 192, path + ".page_size", faults);
+}
+
+void CheckPoolsOf(const Config& config, const CopyConfig& copy, const std::string& path, FaultList& faults) {
+  std::set<std::string> seen;
+  for (size_t p = 0; p < copy.pools.size(); ++p) {
+    const std::string item = absl::StrCat(path, ".pools[", p, "]");
+    const PktmbufPoolConfig* pool = FindPool(config, copy.pools[p]);
+    if (pool == nullptr || faults.Touches(item)) continue;
+    if (!seen.insert(pool->name).second) {
+      faults.Fault(item, absl::StrCat(Shown(pool->name), " is in this list already: name each pool once"));
+    } else if (copy.headroom != CopyConfig::kAutoHeadroom || copy.tailroom != 0) {
+      CheckRoom(copy, pool->data_room, item, faults);
+    }
+  }
+  if (copy.policy == Policy::kStock && copy.pools.size() > 1) {
+    faults.Fault(path + ".pools", "`policy: stock` has one pool: name one, or write policy: classes");
+  }
+}
+
+}  // namespace
+
+void CheckCopies(const Config& config, FaultList& faults) {
+  if (faults.Touches("pools")) return;
+  for (size_t i = 0; i < config.veth.size(); ++i) {
+    for (size_t end = 0; end < 2; ++end) {
+      const VethEndConfig& from = config.veth[i].ends[end];
+      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "].copy");
+      if (faults.Touches(path)) continue;
+      if (from.program.empty() && faults.Given(path)) {
+        faults.Warn(path, "without a program nothing is copied: remove it, or name a `program`");
+      }
+      if (from.copy.policy == Policy::kStock || from.copy.policy == Policy::kClasses) {
+        CheckPoolsOf(config, from.copy, path, faults);
+      } else {
+        CheckOwnPool(config, from.copy, path, faults);
+      }
+    }
+  }
+}
+
+void CheckAttachments(const Config& config, FaultList& faults) {
+  if (faults.Touches("pools") || faults.Touches("programs")) return;
+  const std::vector<Device> devices = ListDevices(config);
+  std::vector<std::string> sent_into;
+  for (const ProgramConfig& program : config.programs) {
+    if (program.kind == ProgramKind::kRedirect) sent_into.push_back(program.target);
+    if (program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect) {
+      sent_into.push_back(program.fallback_target);
+    }
+    for (const FilterRule& rule : program.rules) {
+      if (rule.verdict == XdpAction::kRedirect) sent_into.push_back(rule.target);
+    }
+  }
+  const std::vector<Attachment> attachments = AttachmentsOf(config, devices);
+  for (DeviceIndex d = 0; d < devices.size(); ++d) {
+    const Device& device = devices[d];
+    const Attachment& attachment = attachments[d];
+    if (attachment.mtu_device != kNoDevice && device.peer != kNoDevice) {
+      const std::string path = devices[attachment.mtu_device].path + ".mtu";
+      if (faults.Touches(device.path) || faults.Touches(path)) continue;
+      const absl::Status status = CheckAttach(attachment.request);
+      if (!status.ok()) faults.Fault(path, std::string(status.message()));
+    }
+    if (device.peer == kNoDevice || devices[device.peer].takes_xdp) continue;
+    if (std::find(sent_into.begin(), sent_into.end(), device.name) == sent_into.end()) continue;
+    const std::string& peer = devices[device.peer].name;
+    faults.Warn(device.path,
+                absl::StrCat("frames are redirected into it, and its peer `", peer, "` has no program: ",
+                             device.mode == XdpMode::kKernel
+                                 ? "they are dropped (peer_no_xdp), as the kernel does; give it a program, or gro: true"
+                                 : "they are delivered all the same, which the kernel would not do; give it a program, "
+                                   "gro: true, or write mode: kernel"));
+  }
+}
+
+}  // namespace halfpage

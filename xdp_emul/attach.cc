@@ -1,0 +1,87 @@
+#include "xdp_emul/attach.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace halfpage {
+namespace {
+
+constexpr uint32_t kEthernetHeader = 14;
+constexpr uint32_t kLeastMtu = 68;
+constexpr uint64_t kLargestRoom = 65535;
+
+uint32_t InFirst(const FrameBuffers& buffers) {
+  const uint32_t kept = buffers.headroom + buffers.tailroom;
+  return buffers.size > kept ? buffers.size - kept : 0;
+}
+
+std::string FirstWithoutFrags(const std::vector<ProgramLink>& links) {
+  const auto found = std::find_if(links.begin(), links.end(), [](const ProgramLink& link) { return !link.frags; });
+  return found == links.end() ? "" : found->name;
+}
+
+// "its program `gate` has frags: false", "`b` of its chain `all` has frags: false".
+std::string Culprit(const AttachRequest& request) {
+  const std::string name = FirstWithoutFrags(request.links);
+  return name == request.program ? absl::StrCat("its program `", name, "`")
+                                 : absl::StrCat("`", name, "` of its chain `", request.program, "`");
+}
+
+}  // namespace
+
+bool TakesFrags(const std::vector<ProgramLink>& links) {
+  return std::all_of(links.begin(), links.end(), [](const ProgramLink& link) { return link.frags; });
+}
+
+FrameBudget BudgetOf(const FrameBuffers& buffers, bool frags) {
+  FrameBudget budget;
+  budget.frame = InFirst(buffers);
+  if (frags) {
+    budget.frame = buffers.fragments == kNoFragmentLimit ? uint64_t{UINT32_MAX}
+                                                         : budget.frame + uint64_t{buffers.fragments} * buffers.size;
+  }
+  budget.mtu = budget.frame > kEthernetHeader ? budget.frame - kEthernetHeader : 0;
+  return budget;
+}
+
+std::string BudgetText(const FrameBuffers& buffers, bool frags) {
+  std::string text = absl::StrCat(buffers.size, " buffer - ", buffers.headroom, " headroom");
+  if (buffers.tailroom != 0) absl::StrAppend(&text, " - ", buffers.tailroom, " tailroom");
+  if (frags) absl::StrAppend(&text, " + ", buffers.fragments, " x ", buffers.size);
+  return absl::StrCat(text, " - ", kEthernetHeader, " Ethernet");
+}
+
+absl::Status CheckAttach(const AttachRequest& request) {
+  const bool frags = TakesFrags(request.links);
+  const FrameBudget budget = BudgetOf(request.buffers, frags);
+  if (request.mtu <= budget.mtu) return absl::OkStatus();
+  std::string text = absl::StrCat("mtu ", request.mtu, " is past ", budget.mtu, ", the limit for `", request.device,
+                                  "`: ", BudgetText(request.buffers, frags), " = ", budget.mtu, " of ",
+                                  request.buffers_name, " (frame budget ", budget.frame, ", mtu ", budget.mtu, ")");
+  absl::StrAppend(&text, frags ? ": write "
+                               : absl::StrCat("; ", Culprit(request),
+                                              " has frags: false and must see a frame in one buffer: write "
+                                              "frags: true on the program, "));
+  const uint64_t wanted = uint64_t{request.mtu} + kEthernetHeader + request.buffers.headroom + request.buffers.tailroom;
+  if (!request.room_key.empty() && wanted <= kLargestRoom) {
+    absl::StrAppend(&text, request.room_key, ": ", wanted, " or more ", request.room_place, ", ");
+  }
+  if (request.mode == XdpMode::kKernel) absl::StrAppend(&text, "mode: halfpage, ");
+  return absl::InvalidArgumentError(budget.mtu >= kLeastMtu
+                                        ? absl::StrCat(text, "or mtu: ", budget.mtu, " or less on both ends")
+                                        : absl::StrCat(text, "or remove the program"));
+}
+
+uint32_t KernelFragments::Take(uint32_t length) {
+  const uint32_t longest = kKernelPage - kKernelHeadroom - kKernelTailroom;
+  const uint32_t wanted = kKernelHeadroom + (std::min(length, longest) + 63) / 64 * 64 + kKernelTailroom;
+  if (2 * wanted > kKernelPage) return kKernelPage;
+  if (used_ + wanted > kKernelPage) used_ = 0;
+  const uint32_t left = kKernelPage - used_ - wanted;
+  const uint32_t taken = left < wanted ? wanted + left : wanted;
+  used_ += taken;
+  return taken;
+}
+
+}  // namespace halfpage

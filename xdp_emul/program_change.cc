@@ -1,0 +1,132 @@
+// Hot path: built-in programs that are told how much of a frame to look at or what to change, and chains of programs.
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "xdp_emul/frame.h"
+#include "xdp_emul/packet_headers.h"
+#include "xdp_emul/program.h"
+
+namespace halfpage {
+namespace {
+
+constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
+constexpr auto kPass = static_cast<uint8_t>(XdpAction::kPass);
+
+// The verdict of all, where they agree; else -1.
+int Alike(const Verdicts& verdicts, uint16_t n) {
+  uint8_t different = 0;
+  for (uint16_t i = 1; i < n; ++i) different |= verdicts.action[i] ^ verdicts.action[0];
+  return different == 0 ? verdicts.action[0] : -1;
+}
+
+bool SwapAddresses(rte_mbuf* frame) {
+  if (rte_pktmbuf_data_len(frame) < sizeof(rte_ether_hdr)) return false;
+  auto* ethernet = rte_pktmbuf_mtod(frame, rte_ether_hdr*);
+  const rte_ether_addr source = ethernet->src_addr;
+  ethernet->src_addr = ethernet->dst_addr;
+  ethernet->dst_addr = source;
+  return true;
+}
+
+bool TouchFrame(Touch touch, rte_mbuf* frame, uint32_t* seen) {
+  PacketHeaders headers;
+  uint8_t scratch[sizeof(rte_ether_hdr)];
+  const uint8_t* ethernet = nullptr;
+  switch (touch) {
+    case Touch::kRead:
+      ethernet = FrameBytes(frame, 0, sizeof(rte_ether_hdr), scratch);
+      if (ethernet == nullptr) return false;
+      *seen += Load16(ethernet + 12);
+      return true;
+    case Touch::kParse:
+      if (!ParseHeaders(frame, &headers)) return false;
+      *seen += headers.destination_port;
+      return true;
+    case Touch::kRewrite:
+      return SwapAddresses(frame);
+    case Touch::kNone:
+      break;
+  }
+  return true;
+}
+
+// Gives whether all was done; else why not.
+bool Adjust(const Adjustment& adjust, rte_mbuf* frame, Refusal* cause) {
+  FrameView view(frame);
+  *cause = Refusal::kAdjustHead;
+  if (adjust.pull != 0 && !view.AdjustHead(adjust.pull)) return false;
+  if (adjust.push != 0) {
+    if (!view.AdjustHead(-static_cast<int32_t>(adjust.push))) return false;
+    __builtin_memset(view.data(), 0, adjust.push);
+  }
+  *cause = Refusal::kAdjustTail;
+  if (adjust.trim != 0 && !view.AdjustTail(-static_cast<int32_t>(adjust.trim))) return false;
+  if (adjust.grow != 0 && !view.AdjustTail(adjust.grow)) return false;
+  *cause = Refusal::kAdjustHead;
+  if (adjust.metadata == 0) return true;
+  if (!view.AdjustMetadata(-static_cast<int32_t>(adjust.metadata))) return false;
+  __builtin_memset(view.data_meta(), 0, adjust.metadata);
+  return true;
+}
+
+}  // namespace
+
+int Program::RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
+  uint32_t seen = 0;
+  for (uint16_t i = 0; i < n; ++i) {
+    verdicts->action[i] = TouchFrame(program.config_.touch, frames[i], &seen) ? program.action_ : kAborted;
+    verdicts->target[i] = program.target_;
+  }
+  asm volatile("" : : "r"(seen));  // what was read counts as used
+  return Alike(*verdicts, n);
+}
+
+int Program::RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
+  for (uint16_t i = 0; i < n; ++i) {
+    Refusal cause;
+    verdicts->action[i] = program.action_;
+    verdicts->target[i] = program.target_;
+    if (!Adjust(program.config_.adjust, frames[i], &cause)) {
+      verdicts->action[i] = kAborted;
+      verdicts->faults.Add(program, cause);
+    } else if (program.action_ == static_cast<uint8_t>(XdpAction::kTx) && !SwapAddresses(frames[i])) {
+      verdicts->action[i] = kAborted;
+    }
+  }
+  return Alike(*verdicts, n);
+}
+
+// Each link sees the frames that all before it have passed.
+int Program::RunChain(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits) {
+  rte_mbuf* left[kMaxBurst];
+  uint8_t place[kMaxBurst];  // of left[i] in `frames`
+  for (uint16_t i = 0; i < n; ++i) {
+    left[i] = frames[i];
+    place[i] = static_cast<uint8_t>(i);
+    verdicts->action[i] = kPass;
+    verdicts->target[i] = kNoDevice;
+  }
+  uint16_t remaining = n;
+  for (const Program* link : program.links_) {
+    Verdicts own;
+    own.faults = verdicts->faults;
+    const int alike = link->Run(left, remaining, &own, hits);
+    hits += link->hit_counters();
+    verdicts->faults = own.faults;
+    if (alike == kPass) continue;
+    uint16_t passed = 0;
+    for (uint16_t i = 0; i < remaining; ++i) {
+      const uint8_t action = alike >= 0 ? static_cast<uint8_t>(alike) : own.action[i];
+      verdicts->action[place[i]] = action;
+      if (action == static_cast<uint8_t>(XdpAction::kRedirect)) verdicts->target[place[i]] = own.target[i];
+      left[passed] = left[i];
+      place[passed] = place[i];
+      passed = static_cast<uint16_t>(passed + (action == kPass));
+    }
+    remaining = passed;
+    if (remaining == 0) break;
+  }
+  return Alike(*verdicts, n);
+}
+
+}  // namespace halfpage
