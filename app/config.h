@@ -14,6 +14,7 @@
 #include "mempool/pktmbuf_pool.h"
 #include "xdp_emul/attach.h"
 #include "xdp_emul/program_config.h"
+#include "xdp_emul/sinks/accounting.h"
 
 namespace halfpage {
 
@@ -132,20 +133,31 @@ struct TrafficConfig {
 
 // `sinks:` what becomes of frames that pass.
 struct SinkConfig {
-  enum class Kind : uint8_t { kCount, kPcap, kPort };
+  enum class Kind : uint8_t { kCount, kPcap, kPort, kUdpSocket, kUser };
   std::string name;
   Kind kind = Kind::kCount;
   std::string file;          // kPcap: written at stop's latest; relative to the working folder
   uint32_t snaplen = 65535;  // kPcap: bytes kept of each frame
   uint32_t keep_every = 0;   // fault injection: of so many frames one is never freed; 0: all are
   uint64_t limit = 0;        // kPcap: frames written, 0: all; later ones are counted and freed
-  std::string port;          // kPort: device that sends what passes, an end or a port
+  std::string port;          // device that sends, an end or a port: what passes (kPort), what was read (kUser; or none)
+  uint32_t rcvbuf = 212992;  // kUdpSocket: bytes that may be charged (kernel: net.core.rmem_default)
+  bool condense = true;      // kUdpSocket: move frames into smaller room while more than half is charged
+  Accounting accounting = Accounting::kBuffers;  // kUdpSocket
+  uint16_t udp_port = 0;                         // kUdpSocket: that it is bound to, 0: every port
+  uint32_t ring = 2048;                          // kUser: slots of each of its four rings
+  uint32_t chunks = 4096;                        // kUser: frames that it can hold at once
+  uint64_t rate = 0;                             // kUdpSocket, kUser: frames a second that are read, 0: no limit
+
+  // Keeps frames until a worker reads them.
+  bool held() const { return kind == Kind::kUdpSocket || kind == Kind::kUser; }
 };
 
 // `lcores:` which worker does what.
 struct WorkerConfig {
   std::vector<std::string> poll;      // device ends whose receive queues it polls
   std::vector<std::string> generate;  // traffic sources it drives
+  std::vector<std::string> read;      // sinks that keep frames, which it empties
 };
 struct LcoreConfig {
   // `workers: auto` is one worker that does everything; LoadConfig() fills it in, so this is never empty afterwards.

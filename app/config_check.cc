@@ -85,6 +85,9 @@ void FillIn(const std::string& folder, const FaultList& faults, Config& config) 
     WorkerConfig everything;
     for (const Device& device : ListDevices(config)) everything.poll.push_back(device.name);
     for (const TrafficConfig& traffic : config.traffic) everything.generate.push_back(traffic.name);
+    for (const SinkConfig& sink : config.sinks) {
+      if (sink.held()) everything.read.push_back(sink.name);
+    }
     config.lcores.workers.push_back(std::move(everything));
   }
   FillInCopies(config);

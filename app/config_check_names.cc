@@ -57,6 +57,17 @@ Names CollectEnds(const Config& config, const FaultList& faults) {
   return names;
 }
 
+// Sinks that a worker has to read.
+Names CollectHeld(const Config& config, const FaultList& faults) {
+  Names names{"udp_socket or user sink", {}, {}, !faults.HasFaultAt("sinks")};
+  for (size_t i = 0; i < config.sinks.size(); ++i) {
+    const std::string path = absl::StrCat("sinks[", i, "]");
+    if (faults.Touches(path + ".kind")) names.complete = false;
+    if (config.sinks[i].held()) Add(names, config.sinks[i].name, path, faults);
+  }
+  return names;
+}
+
 void CheckUnique(const Names& names, FaultList& faults) {
   std::map<std::string, std::string> first_paths;
   for (size_t i = 0; i < names.names.size(); ++i) {
@@ -225,8 +236,9 @@ void CheckWorkers(const Config& config, FaultList& faults) {
   if (!faults.Given("lcores.workers[0]")) return;  // `auto` is complete by the way it is made
   const Names ends = CollectEnds(config, faults);
   const Names sources = Collect("source", "traffic", config.traffic, faults);
-  References to_ends(ends, faults), to_sources(sources, faults);
-  std::map<std::string, size_t> polled, driven;
+  const Names held = CollectHeld(config, faults);
+  References to_ends(ends, faults), to_sources(sources, faults), to_held(held, faults);
+  std::map<std::string, size_t> polled, driven, read;
   const bool whole = !faults.Touches("lcores");
   for (size_t w = 0; w < config.lcores.workers.size(); ++w) {
     const WorkerConfig& worker = config.lcores.workers[w];
@@ -237,13 +249,17 @@ void CheckWorkers(const Config& config, FaultList& faults) {
     for (size_t i = 0; i < worker.generate.size(); ++i) {
       Claim(worker.generate[i], absl::StrCat(path, ".generate[", i, "]"), w, "driven", to_sources, driven, faults);
     }
-    if (whole && worker.poll.empty() && worker.generate.empty()) {
+    for (size_t i = 0; i < worker.read.size(); ++i) {
+      Claim(worker.read[i], absl::StrCat(path, ".read[", i, "]"), w, "read", to_held, read, faults);
+    }
+    if (whole && worker.poll.empty() && worker.generate.empty() && worker.read.empty()) {
       faults.Warn(path, "this worker has nothing to do, and takes an lcore: give it something to `poll`, or remove it");
     }
   }
   if (!whole) return;
   if (to_ends.all_found()) CheckAllClaimed(ends, polled, "polls", "poll", faults);
   if (to_sources.all_found()) CheckAllClaimed(sources, driven, "drives", "generate", faults);
+  if (to_held.all_found()) CheckAllClaimed(held, read, "reads", "read", faults);
 }
 
 void CheckRules(const Config& config, FaultList& faults) {

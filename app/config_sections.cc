@@ -141,7 +141,8 @@ FieldList Workers(std::vector<WorkerConfig>& workers) {
   word.parse = [&workers](absl::string_view text, bool) -> absl::Status {
     if (text != "auto") {
       return absl::InvalidArgumentError(absl::StrCat(
-          Shown(text), " is not a list of workers: give auto, or a list of {poll: [ENDS], generate: [SOURCES]}"));
+          Shown(text),
+          " is not a list of workers: give auto, or a list of {poll: [ENDS], generate: [SOURCES], read: [SINKS]}"));
     }
     workers.clear();
     return absl::OkStatus();
@@ -327,21 +328,36 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
 
 void Describe(SinkConfig& sink, FieldVisitor& v) {
   v.Value({"name", "unique among sinks", kRequired}, Name(sink.name));
-  v.Value({"kind", "count and free, write to a capture file, or send through a port or an end"},
-          Choice(sink.kind, {"count", "pcap", "port"}));
+  v.Value({"kind", "count and free, write to a capture, send through a device, or keep for a worker that reads"},
+          Choice(sink.kind, {"count", "pcap", "port", "udp_socket", "user"}));
   v.Value({"keep_every", "fault injection: of so many frames one is never freed, 0: none"},
           Number(sink.keep_every, {.max = 1000000000}));
   v.When(sink.kind == SinkConfig::Kind::kPcap, "kind", "pcap");
   v.Value({"file", "pcap to write; relative to the working folder", kRequired}, Text(sink.file, {}));
   v.Value({"snaplen", "bytes kept of each frame"}, Number(sink.snaplen, {.min = 1, .max = 65535}));
   v.Value({"limit", "frames to write, later ones are only counted; 0: no limit"}, Number(sink.limit, {}));
-  v.When(sink.kind == SinkConfig::Kind::kPort, "kind", "port");
-  v.Value({"port", "port or end of a pair that sends the frames", kRequired}, Name(sink.port, kDeviceName));
+  const bool port = sink.kind == SinkConfig::Kind::kPort;
+  v.When(port || sink.kind == SinkConfig::Kind::kUser, "kind", "port or user");
+  v.Value({"port", "port or end that sends the frames; of a user, back what was read, \"\": dropped", port},
+          port ? Name(sink.port, kDeviceName) : OptionalName(sink.port, kDeviceName));
+  v.When(sink.held(), "kind", "udp_socket or user");
+  v.Value({"rate", "frames a second that are read, 0: no limit"}, Number(sink.rate, {.max = 1000000000}));
+  v.When(sink.kind == SinkConfig::Kind::kUdpSocket, "kind", "udp_socket");
+  v.Value({"rcvbuf", "what its queue may be charged (kernel: net.core.rmem_default)"},
+          Number(sink.rcvbuf, {.min = 4096, .max = 1u << 30, .bytes = true}));
+  v.Value({"condense", "move frames into smaller room while more than half is charged"}, Flag(sink.condense));
+  v.Value({"accounting", "charge our buffers' bytes, or what the kernel would: fragment + 256"},
+          Choice(sink.accounting, {"buffers", "kernel"}));
+  v.Value({"udp_port", "that it is bound to, 0: every port"}, Number(sink.udp_port, {.max = 65535}));
+  v.When(sink.kind == SinkConfig::Kind::kUser, "kind", "user");
+  v.Value({"ring", "slots of each of its four rings"}, Number(sink.ring, {.min = 1, .max = 65536}));
+  v.Value({"chunks", "frames that it can hold at once"}, Number(sink.chunks, {.min = 1, .max = 1u << 20}));
 }
 
 void Describe(WorkerConfig& worker, FieldVisitor& v) {
   v.List({"poll", "ends whose queues it polls"}, NameList(worker.poll));
   v.List({"generate", "sources it drives"}, NameList(worker.generate));
+  v.List({"read", "sinks of kind udp_socket or user that it empties"}, NameList(worker.read));
 }
 
 void Describe(LcoreConfig& lcores, FieldVisitor& v) {

@@ -62,6 +62,16 @@ uint64_t Slots(const Config& config, DeviceIndex device) {
   return uint64_t{port.queues} * (af_xdp ? kAfXdpKept : port.rxd) + port.txd;
 }
 
+// Frames that a sink of the fed devices keeps for its reader. A frame is charged for at least one of the pool's
+// buffers.
+uint64_t HeldFrames(const SinkConfig& sink, uint32_t data_room) {
+  constexpr uint32_t kMbuf = 128;
+  constexpr uint32_t kLeastOfKernel = 896;  // a 64-byte frame's
+  if (sink.kind == SinkConfig::Kind::kUser) return std::min(sink.ring, sink.chunks);
+  if (sink.kind != SinkConfig::Kind::kUdpSocket) return 0;
+  return sink.rcvbuf / (sink.accounting == Accounting::kKernel ? kLeastOfKernel : kMbuf + data_room) + 1;
+}
+
 // No longer than the MTU of the device that receives it; of a capture, nothing else is known here.
 uint32_t LongestFrame(const std::vector<Device>& devices, const TrafficConfig& traffic) {
   const DeviceIndex into = FindDevice(devices, traffic.into);
@@ -182,6 +192,11 @@ BufferNeeds NeedsOf(const Config& config, size_t number) {
   for (const auto& [device, share] : shares) slots_by_share[share] += Slots(config, device);
   uint64_t slots = 0;
   for (const auto& [share, count] : slots_by_share) slots += SlotsHeld(count, share);
+  for (const SinkConfig& sink : config.sinks) {
+    const bool fed = std::any_of(shares.begin(), shares.end(),
+                                 [&](const auto& each) { return devices[each.first].sink == sink.name; });
+    if (fed) slots += HeldFrames(sink, pool.data_room);
+  }
   if (slots == 0) return needs;
   const uint64_t workers = config.lcores.workers.size();
   frames += workers * (config.measure.budget + config.measure.bulk);

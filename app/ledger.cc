@@ -19,6 +19,17 @@ uint64_t Verdict(const DeviceSnapshot& device, XdpAction action) {
   return device.verdicts[static_cast<size_t>(action)];
 }
 
+// A sink that keeps frames until they are read.
+void CheckHeld(const SinkSnapshot& sink, std::vector<std::string>* faults) {
+  uint64_t dropped = 0;
+  for (const auto& [reason, count] : sink.dropped) dropped += count;
+  Expect(sink.frames, sink.kept + dropped + sink.queued,
+         absl::StrFormat("sink %s: frames = kept + dropped + queued", sink.name), faults);
+  Expect(sink.queued, sink.read + sink.left, absl::StrFormat("sink %s: queued = read + left", sink.name), faults);
+  Expect(sink.read, sink.freed + sink.sent + Sum(sink.refused),
+         absl::StrFormat("sink %s: read = freed + sent + refused", sink.name), faults);
+}
+
 }  // namespace
 
 std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
@@ -56,7 +67,8 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
   for (const SinkSnapshot& sink : snapshot.sinks) {
     sunk += sink.frames;
     sent += sink.sent;
-    if (sink.port.empty()) continue;
+    if (sink.held) CheckHeld(sink, &faults);
+    if (sink.port.empty() || sink.held) continue;
     Expect(sink.frames, sink.kept + sink.sent + Sum(sink.refused),
            absl::StrFormat("sink %s: frames = kept + sent + refused", sink.name), &faults);
   }

@@ -153,6 +153,15 @@ std::string JsonReport(const RunResult& result) {
                              {"sent", sink.sent},
                              {"refused", Reasons(sink.refused)},
                              {"file", sink.file}});
+    if (!sink.held) continue;
+    json["sinks"].back()["reader"] = {{"queued", sink.queued},
+                                      {"read", sink.read},
+                                      {"read_bytes", sink.read_bytes},
+                                      {"read_pps", snapshot.per_second(sink.read)},
+                                      {"freed", sink.freed},
+                                      {"left", sink.left},
+                                      {"dropped", Named(sink.dropped)},
+                                      {"counters", Named(sink.counters)}};
   }
   json["pools"] = Json::array();
   for (const PoolSnapshot& pool : snapshot.pools) json["pools"].push_back(PoolJson(pool));

@@ -126,6 +126,14 @@ std::string VerdictTable(const Snapshot& snapshot) {
   return TextTable(rows) + notes;
 }
 
+// "read 900 (0.45 Mpps), left 3 at stop; dropped: rcvbuf_errors 97; condensed 0, ...".
+std::string HeldNote(const SinkSnapshot& sink, const Snapshot& snapshot) {
+  const std::string dropped = NamedCounts(sink.dropped, false);
+  return absl::StrFormat("  %s: read %u (%.3f Mpps), left %u at stop; dropped: %s; %s\n", sink.name, sink.read,
+                         snapshot.per_second(sink.read) / 1e6, sink.left, dropped.empty() ? "none" : dropped,
+                         NamedCounts(sink.counters, true));
+}
+
 std::string SinkTable(const Snapshot& snapshot) {
   std::vector<TableRow> rows = {{"sink", "frames", "bytes", "written"}};
   std::string notes;
@@ -133,6 +141,7 @@ std::string SinkTable(const Snapshot& snapshot) {
     if (sink.name == "(none)" && sink.frames == 0) continue;
     rows.push_back({sink.name, Number(sink.frames), Number(sink.bytes),
                     sink.file.empty() ? "-" : absl::StrCat(sink.written, " to ", sink.file)});
+    if (sink.held) notes += HeldNote(sink, snapshot);
     if (sink.port.empty()) continue;
     absl::StrAppend(&notes, "  ", sink.name, ": sent ", sink.sent, " through ", sink.port, ", refused ",
                     Sum(sink.refused), Sum(sink.refused) == 0 ? "" : absl::StrCat(": ", Reasons(sink.refused)), "\n");

@@ -108,6 +108,16 @@ struct SinkSnapshot {
   uint64_t sent = 0;     // through it
   RefusalCounts refused = {};
   std::string file;
+  // Of one that keeps frames for a reader: frames = kept + dropped + queued, queued = read + left, read = freed + sent
+  // + refused.
+  bool held = false;
+  uint64_t queued = 0;
+  uint64_t read = 0;
+  uint64_t read_bytes = 0;
+  uint64_t freed = 0;
+  uint64_t left = 0;                                       // never read: flushed at the end
+  std::vector<std::pair<std::string, uint64_t>> dropped;   // by reason
+  std::vector<std::pair<std::string, uint64_t>> counters;  // what else it counts
 };
 
 struct PoolSnapshot {
@@ -144,10 +154,11 @@ struct Snapshot {
 
   uint64_t frames_sent() const;
   uint64_t frames_come() const;
+  double per_second(uint64_t count) const { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
   uint64_t pages_in_flight() const;
   uint64_t buffers_in_use() const;
   // Frames that sources got into a device, and that came in through real ports, per second.
-  double rate_pps() const { return seconds > 0 ? static_cast<double>(frames_sent() + frames_come()) / seconds : 0; }
+  double rate_pps() const { return per_second(frames_sent() + frames_come()); }
 };
 
 }  // namespace halfpage

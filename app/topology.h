@@ -25,8 +25,8 @@ namespace halfpage {
 
 // Owns everything of a run. The control thread calls it; only Start() to Stop() have workers running.
 //
-// topology.cc builds pools and programs and starts; topology_devices.cc, topology_sinks.cc and topology_workers.cc
-// build what they are called after; topology_stop.cc ends, topology_read.cc reads the counters.
+// topology.cc builds pools and programs and starts; topology_devices.cc, topology_sinks.cc, topology_readers.cc and
+// topology_workers.cc build what they are called after; topology_stop.cc ends, topology_read.cc reads the counters.
 //
 // Teardown follows the order in which buffers can be held: workers, ports, rings, caches, pools. Destruction does what
 // has not been done yet.
@@ -69,6 +69,9 @@ class Topology {
   absl::Status BuildQueues(Worker& worker, const WorkerConfig& config);
   absl::Status BuildConverter(ReceiveQueue& queue);
   void BuildSinkLanes(Worker& worker);
+  absl::Status BuildHeldSink(size_t sink);
+  void BuildHeldLane(Worker& worker, size_t sink);
+  void BuildReaders(Worker& worker, const WorkerConfig& config);
   void BuildTransmit(Worker& worker, size_t number);
 
   const Program* FindProgram(const std::string& name) const;
@@ -83,6 +86,10 @@ class Topology {
   uint64_t KeptByDrivers(const std::string& pool) const;
 
   bool RingsEmpty() const;
+  bool HeldSinksEmpty() const;
+  uint64_t ReadByWorkers() const;
+  void FlushHeldSinks();
+  void ReadHeldSink(size_t sink, SinkSnapshot* out) const;
   uint64_t Received() const;
   bool WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const;
   void Drain(double timeout);
@@ -103,6 +110,10 @@ class Topology {
   std::vector<EthdevPort> ports_;
   std::vector<DriverCounts> driver_counts_;          // by port, read before it was closed
   std::vector<std::unique_ptr<PcapSink>> captures_;  // by sink, null for those that only count
+  // By sink, null for those of other kinds; they outlive the workers, whose lanes point to them.
+  std::vector<std::unique_ptr<UdpSocket>> sockets_;
+  std::vector<std::unique_ptr<UserRings>> user_rings_;
+  std::vector<uint64_t> left_in_sink_;  // by sink
   std::deque<Worker> workers_;
   std::deque<std::unique_ptr<Counter[]>> hits_;
   std::deque<Converter> converters_;  // of queues whose frames may have to be copied

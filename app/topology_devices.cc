@@ -78,10 +78,14 @@ bool Topology::SendsThrough(const WorkerConfig& worker, DeviceIndex device) cons
   for (const TrafficConfig& traffic : config_.traffic) {
     if (traffic.into == devices_[device].name && Contains(worker.generate, traffic.name)) return true;
   }
+  for (const SinkConfig& sink : config_.sinks) {
+    if (sink.held() && sink.port == devices_[device].name && Contains(worker.read, sink.name)) return true;
+  }
   for (const std::string& polled : worker.poll) {
     const DeviceIndex from = FindDevice(devices_, polled);
     const size_t sink = FindSink(devices_[from].sink);
-    if (sink < config_.sinks.size() && config_.sinks[sink].port == devices_[device].name) return true;
+    if (sink < config_.sinks.size() && !config_.sinks[sink].held() && config_.sinks[sink].port == devices_[device].name)
+      return true;
     const Program* program = FindProgram(devices_[from].program);
     if (program == nullptr) continue;
     if ((from == device && program->CanTransmit()) || program->CanRedirectTo(device)) return true;

@@ -161,6 +161,7 @@ Snapshot Topology::Read() const {
     sink.name = named ? config_.sinks[s].name : "(none)";
     sink.file = named ? config_.sinks[s].file : "";
     sink.port = named ? config_.sinks[s].port : "";
+    if (named && config_.sinks[s].held()) ReadHeldSink(s, &sink);
     sink.written = named && captures_[s] != nullptr ? captures_[s]->written() : 0;
   }
   for (const Worker& worker : workers_) {

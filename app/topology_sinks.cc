@@ -8,6 +8,13 @@ namespace halfpage {
 absl::Status Topology::BuildSinks() {
   for (const SinkConfig& config : config_.sinks) {
     captures_.emplace_back();
+    sockets_.emplace_back();
+    user_rings_.emplace_back();
+    left_in_sink_.push_back(0);
+    if (config.held()) {
+      absl::Status status = BuildHeldSink(captures_.size() - 1);
+      if (!status.ok()) return status;
+    }
     if (config.kind != SinkConfig::Kind::kPcap) continue;
     auto capture = PcapSink::Create(config.file, config.snaplen, config.limit);
     if (!capture.ok()) return capture.status();
@@ -24,6 +31,7 @@ void Topology::BuildSinkLanes(Worker& worker) {
       sink.onward = &worker.transmit[FindDevice(devices_, config_.sinks[s].port)];
       sink.onward_bulk = static_cast<uint16_t>(config_.measure.bulk);
     }
+    if (config_.sinks[s].held()) BuildHeldLane(worker, s);
     sink.keep_every = sink.until_keep = config_.sinks[s].keep_every;
   }
   worker.sinks.emplace_back();

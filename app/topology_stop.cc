@@ -20,7 +20,7 @@ uint64_t Topology::FramesWaiting() const {
 }
 
 bool Topology::RingsEmpty() const {
-  return FramesWaiting() == 0;
+  return FramesWaiting() == 0 && HeldSinksEmpty();
 }
 
 uint64_t Topology::Received() const {
@@ -28,7 +28,7 @@ uint64_t Topology::Received() const {
   for (const Worker& worker : workers_) {
     for (const ReceiveQueue& queue : worker.queues) received += queue.counters.packets.Read();
   }
-  return received;
+  return received + ReadByWorkers();
 }
 
 // Waits until every worker has completed `rounds` rounds more. Gives false at the deadline.
@@ -72,6 +72,7 @@ absl::Status Topology::Stop(double drain_timeout) {
     const std::array<uint64_t, 2> waited = pairs_[p].Close();
     for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];
   }
+  FlushHeldSinks();
   for (EthdevPort& port : ports_) {
     driver_counts_.push_back(port.Read());
     port.Close();

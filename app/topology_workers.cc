@@ -48,6 +48,7 @@ absl::Status Topology::BuildWorkers() {
     worker.phase = &phase_;
     BuildTransmit(worker, w);
     BuildSinkLanes(worker);
+    BuildReaders(worker, config_.lcores.workers[w]);
     absl::Status status = BuildQueues(worker, config_.lcores.workers[w]);
     if (status.ok()) status = BuildGenerators(worker, config_.lcores.workers[w]);
     if (!status.ok()) return status;

@@ -30,6 +30,14 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   return n;
 }
 
+uint32_t Serve(Worker& worker) {
+  const uint64_t now = rte_rdtsc();
+  uint32_t moved = 0;
+  for (UdpReader& reader : worker.udp_readers) moved += ReadSocket(reader, now);
+  for (UserReader& reader : worker.user_readers) moved += ServeUser(reader, now);
+  return moved;
+}
+
 }  // namespace
 
 int RunWorker(void* argument) {
@@ -46,6 +54,7 @@ int RunWorker(void* argument) {
       if (phase == Phase::kDraining && queue.from_outside) continue;
       moved += Poll(queue);
     }
+    if (__builtin_expect(worker.reads, 0)) moved += Serve(worker);
     if (moved == 0) worker.idle_rounds.Add(1);
     worker.rounds.store(worker.rounds.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }

@@ -10,6 +10,8 @@
 #include "app/traffic_source.h"
 #include "mempool/counter.h"
 #include "xdp_emul/receive_queue.h"
+#include "xdp_emul/sinks/udp_socket.h"
+#include "xdp_emul/sinks/user_rings.h"
 #include "xdp_emul/transmit.h"
 
 namespace halfpage {
@@ -51,6 +53,12 @@ struct Worker {
   std::vector<XmitCounters*> xmit;                             // the same, as queues want them
   std::deque<OwnerStages> owners;                              // one for each queue, where owners are tracked
   std::deque<SinkLane> sinks;  // every sink, in the configuration's order, then the one that only counts
+  // Its ways into sinks that keep frames, and those of them that it empties.
+  std::deque<UdpLane> udp_lanes;
+  std::deque<UserLane> user_lanes;
+  std::deque<UdpReader> udp_readers;
+  std::deque<UserReader> user_readers;
+  bool reads = false;  // there are readers
   // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
   alignas(64) std::atomic<uint64_t> rounds{0};
   Counter idle_rounds;  // rounds in which nothing was sent or received

@@ -27,6 +27,9 @@ def counts(report):
     for sink in report['sinks']:
         for what in ('frames', 'bytes', 'written'):
             found[f'{sink["name"]} {what}'] = sink[what]
+        reader = sink.get('reader', {'dropped': {}, 'counters': {}})
+        for what, count in {**reader, **reader['dropped'], **reader['counters'], 'sent': sink['sent']}.items():
+            found[f'{sink["name"]} {what}'] = count
     return found
 
 

@@ -159,6 +159,16 @@ TEST(Config, EverythingIsReadAsWritten) {
 
   EXPECT_EQ(config.sinks[2].kind, SinkConfig::Kind::kPort);
   EXPECT_EQ(config.sinks[2].port, "lan");
+  EXPECT_EQ(config.sinks[3].kind, SinkConfig::Kind::kUdpSocket);
+  EXPECT_EQ(config.sinks[3].rate, 250000u);
+  EXPECT_EQ(config.sinks[3].rcvbuf, 131072u);
+  EXPECT_FALSE(config.sinks[3].condense);
+  EXPECT_EQ(config.sinks[3].accounting, Accounting::kKernel);
+  EXPECT_EQ(config.sinks[3].udp_port, 65007);
+  EXPECT_EQ(config.sinks[4].kind, SinkConfig::Kind::kUser);
+  EXPECT_EQ(config.sinks[4].ring, 1024u);
+  EXPECT_EQ(config.sinks[4].chunks, 3000u);
+  EXPECT_THAT(config.lcores.workers[2].read, ElementsAre("socket", "rings"));
   EXPECT_EQ(config.sinks[0].kind, SinkConfig::Kind::kPcap);
   EXPECT_EQ(config.sinks[0].file, "kept frames.pcap");
   EXPECT_EQ(config.sinks[0].snaplen, 96u);

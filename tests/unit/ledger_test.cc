@@ -59,6 +59,37 @@ TEST(Ledger, BalancesWhenEveryFrameIsInOneCounterOnBothSides) {
   EXPECT_THAT(CheckLedger(Balanced()), IsEmpty());
 }
 
+// A sink that keeps frames: each of its sums, off by one, is told.
+TEST(Ledger, WhatASinkKeepsForItsReaderIsDroppedReadOrLeft) {
+  Snapshot balanced;
+  DeviceSnapshot& device = balanced.devices.emplace_back();
+  device.name = "d";
+  device.peer = -1;
+  device.received = device.verdicts[kPass] = 100;
+  device.sent_through = 21;
+  SinkSnapshot& held = balanced.sinks.emplace_back();
+  held.name = "socket";
+  held.held = true;
+  held.frames = 100;
+  held.kept = 1;
+  held.dropped = {{"rcvbuf_errors", 7}, {"not_udp", 2}};
+  held.queued = 90;
+  held.read = 80;
+  held.left = 10;
+  held.freed = 50;
+  held.sent = 21;
+  held.refused = {9};
+  EXPECT_THAT(CheckLedger(balanced), IsEmpty());
+  for (uint64_t SinkSnapshot::*field : {&SinkSnapshot::kept, &SinkSnapshot::left, &SinkSnapshot::freed}) {
+    Snapshot off = balanced;
+    ++(off.sinks[0].*field);
+    EXPECT_THAT(CheckLedger(off), ElementsAre(HasSubstr("sink socket: ")));
+  }
+  Snapshot off = balanced;
+  ++off.sinks[0].dropped[1].second;
+  EXPECT_THAT(CheckLedger(off), ElementsAre(HasSubstr("frames = kept + dropped + queued: 100 against 101")));
+}
+
 TEST(Ledger, AnEmptyRunBalances) {
   EXPECT_THAT(CheckLedger(Snapshot()), IsEmpty());
 }

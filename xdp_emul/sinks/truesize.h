@@ -6,12 +6,9 @@
 
 #include <cstdint>
 
-namespace halfpage {
+#include "xdp_emul/sinks/accounting.h"
 
-enum class Accounting : uint8_t {
-  kBuffers,  // what our buffers take: room, mbuf, and the pool's header in front
-  kKernel,   // what the kernel charges after veth's private copy: fragment + 256 for the skb
-};
+namespace halfpage {
 
 namespace truesize {
 
