@@ -68,9 +68,9 @@ absl::Status Compile(Program* program) {
   const auto compile = reinterpret_cast<CompilerFunction>(dlsym(module, "halfpage_bpf_compile"));
   if (compile == nullptr) return absl::UnavailableError(absl::StrCat(kModule, " is not of this build"));
   char error[256] = "";
-  const CompiledFunction function = compile(*program, kServices, error, sizeof(error));
-  if (function == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
-  program->SetCompiled(function);
+  const CompiledCode code = compile(*program, kServices, error, sizeof(error));
+  if (code.run == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
+  program->SetCompiled(code);
   return absl::OkStatus();
 }
 

@@ -20,11 +20,12 @@ struct CompilerServices {
   bool (*check_arguments)(RunState* state, const Instruction* insn, uint32_t instruction, const uint64_t* registers);
 };
 
-// The module's one function. Gives null after writing a reason to `error` (at most `size` bytes with the end).
-using CompilerFunction = CompiledFunction (*)(const Program& program, const CompilerServices& services, char* error,
-                                              size_t size);
+// The module's one function. Gives code whose `run` is null after writing a reason to `error` (at most `size` bytes
+// with the end).
+using CompilerFunction = CompiledCode (*)(const Program& program, const CompilerServices& services, char* error,
+                                          size_t size);
 
-// Makes Run() of `program` run compiled code from now on. The code stays for the life of the process. Errors:
+// Makes Run() of `program` run compiled code from now on. The code lives as long as the program. Errors:
 // Unavailable with the reason where the compiler is not installed or does not take the program; it is interpreted then.
 // Set-up code.
 absl::Status Compile(Program* program);

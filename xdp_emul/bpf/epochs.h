@@ -10,6 +10,8 @@ namespace halfpage::bpf {
 
 class Epochs {
  public:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
   explicit Epochs(uint32_t workers) : slots_(workers) {}
 
   uint32_t workers() const { return static_cast<uint32_t>(slots_.size()); }
@@ -20,10 +22,10 @@ class Epochs {
 
   // A stamp for what was just made unreachable for new readers. Any thread.
   uint64_t Stamp() { return now_.fetch_add(1); }
-  // Whether no worker can still hold what got `stamp`. Any thread.
-  bool Passed(uint64_t stamp) const {
-    for (const Slot& slot : slots_) {
-      if (slot.epoch.load() <= stamp) return false;
+  // Whether no worker but `except` can still hold what got `stamp`. Any thread.
+  bool Passed(uint64_t stamp, uint32_t except = kNobody) const {
+    for (uint32_t worker = 0; worker < workers(); ++worker) {
+      if (worker != except && slots_[worker].epoch.load() <= stamp) return false;
     }
     return true;
   }

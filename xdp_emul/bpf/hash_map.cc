@@ -173,10 +173,10 @@ int HashMap::Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint3
     count_.fetch_sub(1);
     return -E2BIG;
   }
-  const uint32_t index = TakeElement();
+  const uint32_t index = TakeElement(all ? Epochs::kNobody : worker);
   if (index == 0) {
     if (old == 0) count_.fetch_sub(1);
-    return -ENOMEM;
+    return -EBUSY;
   }
   Element* element = At(index);
   element->hash = hash;
@@ -192,19 +192,34 @@ int HashMap::Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint3
   } else {
     memcpy(ValueOf(index, 0), value, spec_.value_size);
   }
-  auto* heads = reinterpret_cast<std::atomic<uint32_t>*>(buckets_.data());
-  element->next.store(heads[hash & mask_].load(std::memory_order_relaxed), std::memory_order_relaxed);
-  heads[hash & mask_].store(index, std::memory_order_release);
+  // A new value takes the old one's place on the list. At its head, a reader that is past the head already would find
+  // neither.
+  std::atomic<uint32_t>* const place = old == 0 ? HeadOf(hash) : LinkTo(old, hash);
+  const std::atomic<uint32_t>& rest = old == 0 ? *place : At(old)->next;
+  element->next.store(rest.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  place->store(index, std::memory_order_release);
   element->linked.store(1, std::memory_order_release);
-  if (old != 0) Unlink(old, hash);
+  if (old != 0) {
+    At(old)->linked.store(0, std::memory_order_release);
+    Retire(old);
+  }
   return 0;
+}
+
+std::atomic<uint32_t>* HashMap::HeadOf(uint32_t hash) const {
+  return reinterpret_cast<std::atomic<uint32_t>*>(buckets_.data()) + (hash & mask_);
+}
+
+// Under the bucket's lock.
+std::atomic<uint32_t>* HashMap::LinkTo(uint32_t index, uint32_t hash) const {
+  std::atomic<uint32_t>* link = HeadOf(hash);
+  while (link->load(std::memory_order_relaxed) != index) link = &At(link->load(std::memory_order_relaxed))->next;
+  return link;
 }
 
 // Under the bucket's lock. The element keeps its `next`, for readers who stand on it.
 void HashMap::Unlink(uint32_t index, uint32_t hash) {
-  auto* at = reinterpret_cast<std::atomic<uint32_t>*>(buckets_.data()) + (hash & mask_);
-  while (at->load(std::memory_order_relaxed) != index) at = &At(at->load(std::memory_order_relaxed))->next;
-  at->store(At(index)->next.load(std::memory_order_relaxed), std::memory_order_release);
+  LinkTo(index, hash)->store(At(index)->next.load(std::memory_order_relaxed), std::memory_order_release);
   At(index)->linked.store(0, std::memory_order_release);
   Retire(index);
 }
@@ -219,11 +234,13 @@ int HashMap::Delete(const uint8_t* key) {
   return 0;
 }
 
-uint32_t HashMap::TakeElement() {
+// 0 while all spare elements wait for another worker: what that one may be reading is not written. What only `worker`
+// itself may still point at is used again when nothing else is left, as in the kernel.
+uint32_t HashMap::TakeElement(uint32_t worker) {
   const std::lock_guard<SpinLock> lock(pool_lock_);
   while (retired_count_ > 0) {
     const Retired& oldest = retired_[retired_first_];
-    if (!free_.empty() && !epochs_->Passed(oldest.stamp)) break;
+    if (!epochs_->Passed(oldest.stamp, free_.empty() ? worker : Epochs::kNobody)) break;
     free_.push_back(oldest.index);
     retired_first_ = (retired_first_ + 1) % capacity_;
     --retired_count_;

@@ -57,8 +57,10 @@ class HashMap : public Map {
   bool SameKey(const uint8_t* a, const uint8_t* b) const;
   uint32_t Find(const uint8_t* key, uint32_t hash) const;
   int Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker, bool all);
+  std::atomic<uint32_t>* HeadOf(uint32_t hash) const;
+  std::atomic<uint32_t>* LinkTo(uint32_t index, uint32_t hash) const;  // the one that leads to `index`
   void Unlink(uint32_t index, uint32_t hash);
-  uint32_t TakeElement();
+  uint32_t TakeElement(uint32_t worker);
   void Retire(uint32_t index);
   bool MakeRoom();
 

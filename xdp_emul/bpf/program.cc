@@ -34,6 +34,10 @@ Map* MapSet::Find(absl::string_view name) const {
   return nullptr;
 }
 
+Program::~Program() {
+  if (compiled_.discard != nullptr) compiled_.discard(compiled_.owner);
+}
+
 absl::StatusOr<std::unique_ptr<Program>> Program::Create(const ProgramCode& code, const Object& object, MapSet* maps) {
   absl::StatusOr<Image> image = Decode(code, object);
   if (!image.ok())
@@ -60,8 +64,8 @@ uint32_t Program::Run(RunState* state) const {
   state->fuel = kFuel;
   state->fault.kind = FaultKind::kNone;
   state->redirect = RedirectTarget();
-  if (compiled_ != nullptr) PrepareRun(state);
-  const uint64_t verdict = compiled_ != nullptr ? compiled_(state) : Interpret(image_, state);
+  if (compiled()) PrepareRun(state);
+  const uint64_t verdict = compiled() ? compiled_.run(state) : Interpret(image_, state);
   return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
 }
 

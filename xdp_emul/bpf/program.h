@@ -32,8 +32,13 @@ class MapSet {
   std::vector<std::unique_ptr<Map>> maps_;
 };
 
-// Compiled code of a program: as Interpret(), same checks, same faults.
+// Compiled code of a program: as Interpret(), same checks, same faults. `discard(owner)` gives its memory back.
 using CompiledFunction = uint64_t (*)(RunState* state);
+struct CompiledCode {
+  CompiledFunction run = nullptr;
+  void* owner = nullptr;
+  void (*discard)(void* owner) = nullptr;
+};
 
 class Program {
  public:
@@ -46,9 +51,15 @@ class Program {
   const MapSet& maps() const { return *maps_; }
   bool uses_map(const Map* map) const;
 
-  // From here on Run() runs `function` instead of interpreting.
-  void SetCompiled(CompiledFunction function) { compiled_ = function; }
-  bool compiled() const { return compiled_ != nullptr; }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  // No worker runs it any more.
+  ~Program();
+
+  // From here on Run() runs `code`, which belongs to the program, instead of interpreting. Once, before any worker runs
+  // it.
+  void SetCompiled(const CompiledCode& code) { compiled_ = code; }
+  bool compiled() const { return compiled_.run != nullptr; }
 
   // Runs the program over the packet that `state` describes and gives its verdict as the program returned it (only 0 to
   // 4 mean something), 0 (aborted) after a fault, which state->fault then tells. Hot; any worker, each with its own
@@ -60,7 +71,7 @@ class Program {
   Image image_;
   bool frags_ = false;
   MapSet* maps_ = nullptr;
-  CompiledFunction compiled_ = nullptr;
+  CompiledCode compiled_;
 };
 
 // Loops that one run may make before it is stopped.

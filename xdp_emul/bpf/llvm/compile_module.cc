@@ -1,6 +1,7 @@
 // The compiler's module: a program through LLVM's C interface to machine code, with the interpreter's checks.
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
@@ -39,25 +40,13 @@ LLVMTargetMachineRef ThisMachine() {
   return machine;
 }
 
-}  // namespace
-}  // namespace halfpage::bpf
+void Discard(void* jit) {
+  LLVMConsumeError(LLVMOrcDisposeLLJIT(static_cast<LLVMOrcLLJITRef>(jit)));
+}
 
-// Everything that LLVM makes for a program stays as long as the process, for nobody knows when the last worker left it.
-extern "C" halfpage::bpf::CompiledFunction halfpage_bpf_compile(const halfpage::bpf::Program& program,
-                                                                const halfpage::bpf::CompilerServices& services,
-                                                                char* error, size_t size) {
-  using namespace halfpage::bpf;
-  LLVMInitializeNativeTarget();
-  LLVMInitializeNativeAsmPrinter();
-  LLVMOrcLLJITRef jit = nullptr;
-  if (!Tell(LLVMOrcCreateLLJIT(&jit, nullptr), error, size)) return nullptr;
-  // memset() and the like, which the compiler puts in by itself.
-  LLVMOrcDefinitionGeneratorRef process = nullptr;
-  const char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
-  if (!Tell(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr), error, size)) {
-    return nullptr;
-  }
-  LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit), process);
+// Makes the program's module, checked and optimised; null after writing a reason.
+LLVMOrcThreadSafeModuleRef MakeModule(const Program& program, const CompilerServices& services, LLVMOrcLLJITRef jit,
+                                      char* error, size_t size) {
   LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContext();
   LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(shared);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("xdp", context);
@@ -65,18 +54,55 @@ extern "C" halfpage::bpf::CompiledFunction halfpage_bpf_compile(const halfpage::
   LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
   CompileFunctions(program, services, context, module);
   char* broken = nullptr;
-  if (LLVMVerifyModule(module, LLVMReturnStatusAction, &broken) != 0) {
+  bool good = LLVMVerifyModule(module, LLVMReturnStatusAction, &broken) == 0;
+  if (good) {
+    LLVMTargetMachineRef machine = ThisMachine();
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    good = Tell(LLVMRunPasses(module, "default<O2>", machine, options), error, size);
+    LLVMDisposePassBuilderOptions(options);
+    LLVMDisposeTargetMachine(machine);
+  } else {
     snprintf(error, size, "the compiler does not take it: %s", broken);
+  }
+  LLVMDisposeMessage(broken);
+  LLVMOrcThreadSafeModuleRef whole = LLVMOrcCreateNewThreadSafeModule(module, shared);
+  LLVMOrcDisposeThreadSafeContext(shared);  // the module shares it
+  if (good) return whole;
+  LLVMOrcDisposeThreadSafeModule(whole);
+  return nullptr;
+}
+
+// Brings the program to machine code in `jit`; null after writing a reason.
+CompiledFunction CompileIn(LLVMOrcLLJITRef jit, const Program& program, const CompilerServices& services, char* error,
+                           size_t size) {
+  LLVMOrcJITDylibRef main = LLVMOrcLLJITGetMainJITDylib(jit);
+  // memset() and the like, which the compiler puts in by itself.
+  LLVMOrcDefinitionGeneratorRef process = nullptr;
+  const char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
+  if (!Tell(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr), error, size)) {
     return nullptr;
   }
-  LLVMTargetMachineRef machine = ThisMachine();
-  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  const bool optimised = Tell(LLVMRunPasses(module, "default<O2>", machine, options), error, size);
-  LLVMDisposePassBuilderOptions(options);
-  if (!optimised) return nullptr;
-  LLVMOrcThreadSafeModuleRef whole = LLVMOrcCreateNewThreadSafeModule(module, shared);
-  if (!Tell(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), whole), error, size)) return nullptr;
+  LLVMOrcJITDylibAddGenerator(main, process);
+  LLVMOrcThreadSafeModuleRef module = MakeModule(program, services, jit, error, size);
+  if (module == nullptr || !Tell(LLVMOrcLLJITAddLLVMIRModule(jit, main, module), error, size)) return nullptr;
   LLVMOrcExecutorAddress address = 0;
   if (!Tell(LLVMOrcLLJITLookup(jit, &address, "run"), error, size)) return nullptr;
   return reinterpret_cast<CompiledFunction>(address);
+}
+
+}  // namespace
+}  // namespace halfpage::bpf
+
+extern "C" halfpage::bpf::CompiledCode halfpage_bpf_compile(const halfpage::bpf::Program& program,
+                                                            const halfpage::bpf::CompilerServices& services,
+                                                            char* error, size_t size) {
+  using namespace halfpage::bpf;
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+  LLVMOrcLLJITRef jit = nullptr;
+  if (!Tell(LLVMOrcCreateLLJIT(&jit, nullptr), error, size)) return {};
+  const CompiledFunction run = CompileIn(jit, program, services, error, size);
+  if (run != nullptr) return {run, jit, Discard};
+  Discard(jit);
+  return {};
 }
