@@ -17,12 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
 namespace {
 
 constexpr uint32_t kShortestFrame = 14;         // an Ethernet header
-constexpr uint32_t kLongestFrame = 65535;       // what the rest of the program is made for
 constexpr uint32_t kMaxUnusableInARow = 65536;  // a hole of zeros, gigabytes long, is made of such records
 constexpr __int128 kNanosecondsPerSecond = 1000000000;
 

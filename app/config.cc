@@ -41,6 +41,22 @@ void Load(const std::string& path, const std::vector<ConfigOverride>& overrides,
 
 }  // namespace
 
+const PktmbufPoolConfig* Config::FindPool(const std::string& name) const {
+  for (const PktmbufPoolConfig& pool : pools) {
+    if (pool.name == name) return &pool;
+  }
+  return nullptr;
+}
+
+const PktmbufPoolConfig* Config::LargestPool(const TrafficConfig& source) const {
+  const PktmbufPoolConfig* largest = nullptr;
+  for (const std::string& name : source.PoolNames()) {
+    const PktmbufPoolConfig* pool = FindPool(name);
+    if (pool != nullptr && (largest == nullptr || pool->data_room > largest->data_room)) largest = pool;
+  }
+  return largest;
+}
+
 LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverride>& overrides) {
   LoadedConfig loaded;
   loaded.config.file = path;

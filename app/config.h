@@ -194,6 +194,11 @@ struct Config {
   LcoreConfig lcores;
   MeasureConfig measure;
   ReportConfig report;
+
+  // The pool of that name, or null.
+  const PktmbufPoolConfig* FindPool(const std::string& name) const;
+  // The one with the largest room of those that `source` takes buffers from; null where it names none that exists.
+  const PktmbufPoolConfig* LargestPool(const TrafficConfig& source) const;
 };
 
 // One thing that is wrong, ready to print:

@@ -67,13 +67,6 @@ void CheckExact(const PktmbufPoolConfig& pool, const std::string& path, FaultLis
   }
 }
 
-const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    if (pool.name == name) return &pool;
-  }
-  return nullptr;
-}
-
 void CheckClasses(const Config& config, const TrafficConfig& traffic, const std::string& path, FaultList& faults) {
   if (!traffic.pool.empty()) {
     faults.Fault(path + ".classes", absl::StrCat("`pool: ", traffic.pool,
@@ -83,7 +76,7 @@ void CheckClasses(const Config& config, const TrafficConfig& traffic, const std:
   }
   for (size_t p = 0; p < traffic.classes.size(); ++p) {
     const std::string item = absl::StrCat(path, ".classes[", p, "]");
-    const PktmbufPoolConfig* pool = FindPool(config, traffic.classes[p]);
+    const PktmbufPoolConfig* pool = config.FindPool(traffic.classes[p]);
     if (std::find(traffic.classes.begin(), traffic.classes.begin() + static_cast<std::ptrdiff_t>(p),
                   traffic.classes[p]) != traffic.classes.begin() + static_cast<std::ptrdiff_t>(p)) {
       faults.Fault(item, absl::StrCat(Shown(traffic.classes[p]), " is in this list already: name each pool once"));
@@ -102,7 +95,7 @@ void CheckExactSource(const Config& config, const TrafficConfig& traffic, const 
                  "write buffers: pool");
     return;
   }
-  const PktmbufPoolConfig* pool = FindPool(config, traffic.pool);
+  const PktmbufPoolConfig* pool = config.FindPool(traffic.pool);
   if (pool == nullptr) return;
   if (!pool->page_frag.exact) {
     faults.Fault(path + ".buffers", absl::StrCat("pool ", Shown(pool->name),
@@ -143,7 +136,7 @@ void CheckBuffers(const Config& config, FaultList& faults) {
     if (faults.Touches(path)) continue;
     if (!traffic.classes.empty()) CheckClasses(config, traffic, path, faults);
     if (traffic.buffers == TrafficConfig::Buffers::kExact) CheckExactSource(config, traffic, path, faults);
-    const PktmbufPoolConfig* pool = FindPool(config, traffic.pool);
+    const PktmbufPoolConfig* pool = config.FindPool(traffic.pool);
     if (pool != nullptr && pool->page_frag.exact && config.measure.track_owners) {
       faults.Fault("measure.track_owners",
                    absl::StrCat("buffers of pool ", Shown(pool->name),

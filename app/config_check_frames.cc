@@ -14,28 +14,16 @@
 #include "app/config_sizes.h"
 #include "app/config_units.h"
 #include "app/device.h"
+#include "app/frame_limits.h"
 #include "app/generated_frames.h"
 #include "xdp_emul/gso_limits.h"
 
 namespace halfpage {
 namespace {
 
-constexpr uint32_t kHeadroom = 128;  // RTE_PKTMBUF_HEADROOM
-constexpr uint32_t kEthernetHeader = 14;
-constexpr uint32_t kVlanTag = 4;  // a tagged frame may be longer by so much (the kernel's is_skb_forwardable)
 constexpr uint32_t kMostDataRoom = 65535;
 
 // The pool that a source's longest frames come from.
-const PktmbufPoolConfig* LargestPool(const Config& config, const TrafficConfig& traffic) {
-  const PktmbufPoolConfig* largest = nullptr;
-  for (const std::string& name : traffic.PoolNames()) {
-    for (const PktmbufPoolConfig& pool : config.pools) {
-      if (pool.name == name && (largest == nullptr || pool.data_room > largest->data_room)) largest = &pool;
-    }
-  }
-  return largest;
-}
-
 // The longest frame that can cross a pair, either way, or leave through a port, and how that comes about.
 struct FrameLimit {
   uint32_t bytes = 0;
@@ -89,10 +77,10 @@ void CheckRecipe(const TrafficConfig& traffic, const std::string& path, FaultLis
 void CheckPoolHolds(const Config& config, const TrafficConfig& traffic, uint32_t longest, const std::string& path,
                     FaultList& faults) {
   if (faults.Touches(path) || faults.Touches("pools")) return;
-  const PktmbufPoolConfig* pool = LargestPool(config, traffic);
+  const PktmbufPoolConfig* pool = config.LargestPool(traffic);
   if (pool == nullptr) return;
   const uint32_t room = LargestRoomOf(config, traffic);
-  const uint32_t first = room - kHeadroom;
+  const uint32_t first = room - kMbufHeadroom;
   const uint32_t segments = longest <= first ? 1 : 2 + (longest - first - 1) / room;
   if (segments <= pool->size) return;
   faults.Fault(

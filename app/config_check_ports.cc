@@ -6,22 +6,14 @@
 #include "app/config_check.h"
 #include "app/config_units.h"
 #include "app/device.h"
+#include "app/frame_limits.h"
 #include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
 
-constexpr uint32_t kHeadroom = 128;  // RTE_PKTMBUF_HEADROOM
-constexpr uint32_t kEthernetHeader = 14;
 constexpr uint32_t kLine = 64;
 constexpr size_t kMostDpdkPorts = 32;  // RTE_MAX_ETHPORTS
-
-const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    if (pool.name == name) return &pool;
-  }
-  return nullptr;
-}
 
 uint64_t PowerOfTwoFrom(uint64_t least) {
   uint64_t power = 1;
@@ -41,7 +33,7 @@ void CheckAfPacket(const PortConfig& port, const DeviceString& device, const Pkt
                  absl::StrCat("mtu ", port.mtu, " needs ring frames of ", port.mtu, " + ", kEthernetHeader,
                               " Ethernet + ", kAfPacketReceiveGap, " for the ring = ", wanted,
                               " bytes, and `device` has framesz ", frame, ": write framesz=", size,
-                              ",blocksz=", std::max(size, block), " in it and data_room: ", size + kHeadroom,
+                              ",blocksz=", std::max(size, block), " in it and data_room: ", size + kMbufHeadroom,
                               " on its pool, or mtu: ", frame - kEthernetHeader - kAfPacketReceiveGap, " or less"));
     return;
   }
@@ -50,12 +42,12 @@ void CheckAfPacket(const PortConfig& port, const DeviceString& device, const Pkt
                                                 ", so frames would lie across blocks: write blocksz=",
                                                 PowerOfTwoFrom(std::max(frame, block))));
   }
-  const uint64_t room = frame - kAfPacketHeader + kHeadroom;
+  const uint64_t room = frame - kAfPacketHeader + kMbufHeadroom;
   if (pool != nullptr && pool->data_room < room) {
     faults.Fault(path + ".pool",
                  absl::StrCat("net_af_packet puts a ring frame of ", frame, " bytes into one buffer, and pool `",
                               pool->name, "` has data_room ", pool->data_room, ": write data_room: ",
-                              (frame + kHeadroom + kLine - 1) / kLine * kLine, " (framesz + 128)"));
+                              (frame + kMbufHeadroom + kLine - 1) / kLine * kLine, " (framesz + 128)"));
   }
   const uint64_t pairs = device.Number("qpairs", 1);
   if (port.queues != pairs) {
@@ -96,7 +88,7 @@ void CheckPort(const Config& config, size_t number, FaultList& faults) {
   const std::string path = absl::StrCat("ports[", number, "]");
   if (faults.Touches(path)) return;
   const DeviceString device = ParseDeviceString(port.device);
-  const PktmbufPoolConfig* pool = faults.Touches("pools") ? nullptr : FindPool(config, port.pool);
+  const PktmbufPoolConfig* pool = faults.Touches("pools") ? nullptr : config.FindPool(port.pool);
   if (device.driver == "net_af_packet") CheckAfPacket(port, device, pool, path, faults);
   if (device.driver == "net_af_xdp") CheckAfXdp(config, port, pool, path, faults);
   if (device.driver == "net_tap" && port.mtu > kTapMostMtu) {
@@ -115,16 +107,17 @@ void CheckPort(const Config& config, size_t number, FaultList& faults) {
 void CheckProgram(const Config& config, size_t number, FaultList& faults) {
   const PortConfig& port = config.ports[number];
   const std::string path = absl::StrCat("ports[", number, "].mtu");
-  const PktmbufPoolConfig* pool = FindPool(config, port.pool);
+  const PktmbufPoolConfig* pool = config.FindPool(port.pool);
   if (pool == nullptr || faults.Touches("pools") || faults.Touches(path)) return;
   for (const ProgramConfig& program : config.programs) {
     if (program.name != port.program || program.frags) continue;
-    const uint32_t room = port.mtu + kHeadroom + kEthernetHeader;
+    const uint32_t room = port.mtu + kMbufHeadroom + kEthernetHeader;
     if (room <= pool->data_room) continue;
-    faults.Fault(path, absl::StrCat("mtu ", port.mtu, " needs data_room ", room, " for a frame in one buffer, pool `",
-                                    pool->name, "` has ", pool->data_room, ", and program `", program.name,
-                                    "` has frags: false: write frags: true on the program, data_room: ", room,
-                                    " or more, or mtu: ", pool->data_room - kHeadroom - kEthernetHeader, " or less"));
+    faults.Fault(path,
+                 absl::StrCat("mtu ", port.mtu, " needs data_room ", room, " for a frame in one buffer, pool `",
+                              pool->name, "` has ", pool->data_room, ", and program `", program.name,
+                              "` has frags: false: write frags: true on the program, data_room: ", room,
+                              " or more, or mtu: ", pool->data_room - kMbufHeadroom - kEthernetHeader, " or less"));
   }
 }
 

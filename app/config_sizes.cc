@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "app/device.h"
+#include "app/frame_limits.h"
 #include "mempool/page_layout.h"
 #include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
 
-constexpr uint32_t kHeadroom = 128;     // RTE_PKTMBUF_HEADROOM
 constexpr uint32_t kFrameOverMtu = 18;  // Ethernet header and a VLAN tag
 constexpr uint32_t kWithoutCache = 32;  // sizes without a cache are a multiple of it
 constexpr uint64_t kMostBuffers = 1u << 27;
@@ -85,7 +85,7 @@ uint32_t LongestFrame(const std::vector<Device>& devices, const TrafficConfig& t
 
 // Headroom is kept in a frame's first buffer only.
 uint32_t Segments(uint32_t frame, uint32_t data_room) {
-  const uint32_t first = data_room - kHeadroom;
+  const uint32_t first = data_room - kMbufHeadroom;
   return frame <= first ? 1 : 2 + (frame - first - 1) / data_room;
 }
 
@@ -107,7 +107,7 @@ uint64_t SlotsHeld(uint64_t slots, double share) {
   return std::min(slots, static_cast<uint64_t>(std::ceil(all * share + 4 * std::sqrt(all * share * (1 - share)))));
 }
 
-bool Names(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
+bool TakesFrom(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
   const std::vector<std::string> names = traffic.PoolNames();
   return std::find(names.begin(), names.end(), pool.name) != names.end();
 }
@@ -125,7 +125,7 @@ uint32_t RoomOf(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
 uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic) {
   uint32_t largest = 0;
   for (const PktmbufPoolConfig& pool : config.pools) {
-    if (Names(traffic, pool)) largest = std::max(largest, RoomOf(traffic, pool));
+    if (TakesFrom(traffic, pool)) largest = std::max(largest, RoomOf(traffic, pool));
   }
   return largest;
 }
@@ -133,11 +133,11 @@ uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic) {
 ClassRange RangeOf(const Config& config, const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
   const uint32_t room = RoomOf(traffic, pool);
   ClassRange range;
-  range.up_to = room - kHeadroom;
+  range.up_to = room - kMbufHeadroom;
   if (traffic.classes.empty()) return range;
   for (const PktmbufPoolConfig& other : config.pools) {
-    if (!Names(traffic, other)) continue;
-    if (other.data_room < room) range.above = std::max<uint32_t>(range.above, other.data_room - kHeadroom);
+    if (!TakesFrom(traffic, other)) continue;
+    if (other.data_room < room) range.above = std::max<uint32_t>(range.above, other.data_room - kMbufHeadroom);
     if (other.data_room > room) range.last = false;
   }
   return range;
@@ -148,7 +148,7 @@ FrameMix ExactMixOf(const Config& config, const PktmbufPoolConfig& pool) {
   const std::vector<Device> devices = ListDevices(config);
   FrameMix mix;
   for (const TrafficConfig& traffic : config.traffic) {
-    if (traffic.buffers != TrafficConfig::Buffers::kExact || !Names(traffic, pool)) continue;
+    if (traffic.buffers != TrafficConfig::Buffers::kExact || !TakesFrom(traffic, pool)) continue;
     if (traffic.source == TrafficConfig::Source::kCapture) {
       mix.emplace_back(LongestFrame(devices, traffic), kParts);
       continue;
@@ -174,7 +174,7 @@ BufferNeeds NeedsOf(const Config& config, size_t number) {
     }
   };
   for (const TrafficConfig& traffic : config.traffic) {
-    if (!Names(traffic, pool)) continue;
+    if (!TakesFrom(traffic, pool)) continue;
     const ClassRange range = RangeOf(config, traffic, pool);
     const uint32_t longest = LongestFrame(devices, traffic);
     const double share = ShareOf(traffic, range, longest);

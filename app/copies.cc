@@ -4,13 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "app/config_sizes.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
 namespace {
 
 using Policy = CopyConfig::Policy;
 
-constexpr uint32_t kHeadroom = 128;         // RTE_PKTMBUF_HEADROOM
 constexpr uint32_t kMbuf = 128;             // sizeof(rte_mbuf)
 constexpr uint32_t kObjectHeaders = 192;    // mempool header and mbuf
 constexpr uint32_t kExactPage = 32 * 1024;  // pages of exact buffers, so that a whole kernel page fits beside others
@@ -48,17 +48,10 @@ PktmbufPoolConfig OwnPool(const VethEndConfig& end) {
   return pool;
 }
 
-const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    if (pool.name == name) return &pool;
-  }
-  return nullptr;
-}
-
 uint32_t CopyHeadroom(const Device& device) {
-  if (device.copy.headroom != CopyConfig::kAutoHeadroom) return std::max(device.copy.headroom, kHeadroom);
+  if (device.copy.headroom != CopyConfig::kAutoHeadroom) return std::max(device.copy.headroom, kMbufHeadroom);
   if (device.mode == XdpMode::kKernel || !FromPools(device.copy.policy)) return kKernelHeadroom;
-  return kHeadroom;
+  return kMbufHeadroom;
 }
 
 // The kernel's buffers, shaped as the policy says.
@@ -76,7 +69,7 @@ FrameBuffers CopyBuffers(const Config& config, const Device& device) {
   FrameBuffers buffers = {0, CopyHeadroom(device), device.copy.tailroom, kNoFragmentLimit};
   if (FromPools(device.copy.policy)) {
     for (const std::string& name : device.copy.pools) {
-      const PktmbufPoolConfig* pool = FindPool(config, name);
+      const PktmbufPoolConfig* pool = config.FindPool(name);
       if (pool != nullptr) buffers.size = std::max<uint32_t>(buffers.size, pool->data_room);
     }
   } else if (device.copy.policy == Policy::kExact) {
@@ -91,16 +84,6 @@ FrameBuffers CopyBuffers(const Config& config, const Device& device) {
 }
 
 // The pool that a source's longest frames come from.
-const PktmbufPoolConfig* LargestPool(const Config& config, const TrafficConfig& traffic) {
-  const PktmbufPoolConfig* largest = nullptr;
-  for (const std::string& name : traffic.PoolNames()) {
-    for (const PktmbufPoolConfig& pool : config.pools) {
-      if (pool.name == name && (largest == nullptr || pool.data_room > largest->data_room)) largest = &pool;
-    }
-  }
-  return largest;
-}
-
 // What the first frames to need a second buffer are in: the smallest of the largest buffers of all sources and ports.
 struct Tightest {
   const PktmbufPoolConfig* pool = nullptr;  // none without sources and ports
@@ -113,7 +96,7 @@ Tightest TightestRoom(const Config& config) {
     if (pool != nullptr && (tightest.pool == nullptr || room < tightest.room)) tightest = {pool, room};
   };
   for (const TrafficConfig& traffic : config.traffic) {
-    look(LargestPool(config, traffic), LargestRoomOf(config, traffic));
+    look(config.LargestPool(traffic), LargestRoomOf(config, traffic));
   }
   for (const PktmbufPoolConfig& pool : config.pools) {
     for (const PortConfig& port : config.ports) {
@@ -137,7 +120,7 @@ void SetBuffers(const Config& config, const Device& device, const Tightest& tigh
     request->buffers_name = absl::StrCat("mode: kernel and ", copies);
     return;
   }
-  request->buffers = {tightest.room, kHeadroom, 0, kNoFragmentLimit};
+  request->buffers = {tightest.room, kMbufHeadroom, 0, kNoFragmentLimit};
   request->buffers_name = absl::StrCat("pool `", tightest.pool->name, "`");
   SetRoom("data_room", "on the pool", request);
   if (device.copy.when == CopyConfig::When::kNever) return;
@@ -184,7 +167,7 @@ void FillInCopies(Config& config) {
         continue;
       }
       copy.pools = {"copy_" + end.name};
-      if (FindPool(config, copy.pools.front()) == nullptr) config.pools.push_back(OwnPool(end));
+      if (config.FindPool(copy.pools.front()) == nullptr) config.pools.push_back(OwnPool(end));
     }
   }
 }

@@ -12,13 +12,6 @@ namespace {
 
 using Policy = CopyConfig::Policy;
 
-const PktmbufPoolConfig* FindPool(const Config& config, const std::string& name) {
-  for (const PktmbufPoolConfig& pool : config.pools) {
-    if (pool.name == name) return &pool;
-  }
-  return nullptr;
-}
-
 // A frame of the least length behind the headroom.
 void CheckRoom(const CopyConfig& copy, uint32_t room, const std::string& path, FaultList& faults) {
   const uint32_t headroom = copy.headroom == CopyConfig::kAutoHeadroom ? kKernelHeadroom : copy.headroom;
@@ -50,7 +43,7 @@ void CheckPoolsOf(const Config& config, const CopyConfig& copy, const std::strin
   std::set<std::string> seen;
   for (size_t p = 0; p < copy.pools.size(); ++p) {
     const std::string item = absl::StrCat(path, ".pools[", p, "]");
-    const PktmbufPoolConfig* pool = FindPool(config, copy.pools[p]);
+    const PktmbufPoolConfig* pool = config.FindPool(copy.pools[p]);
     if (pool == nullptr || faults.Touches(item)) continue;
     if (!seen.insert(pool->name).second) {
       faults.Fault(item, absl::StrCat(Shown(pool->name), " is in this list already: name each pool once"));

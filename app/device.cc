@@ -3,14 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
-namespace {
-
-constexpr uint32_t kEthernetHeader = 14;
-constexpr uint32_t kVlanTag = 4;
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Device> ListDevices(const Config& config) {
   std::vector<Device> devices;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
 namespace {
@@ -21,7 +22,6 @@ constexpr uint32_t kIpv4Bytes = 20;
 constexpr uint32_t kUdpBytes = 8;
 constexpr uint32_t kTcpBytes = 20;
 constexpr uint32_t kMostHeaderBytes = kEthernetBytes + kIpv4Bytes + kTcpBytes;
-constexpr uint32_t kLongestFrame = 65535;
 constexpr uint32_t kMaxFlows = 65536;
 constexpr uint64_t kMaxHeadBytes = 64ull << 20;
 constexpr uint64_t kMaxPositions = 1ull << 20;

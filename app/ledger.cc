@@ -7,10 +7,6 @@
 namespace halfpage {
 namespace {
 
-uint64_t Sum(const RefusalCounts& counts) {
-  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-}
-
 void Expect(uint64_t left, uint64_t right, const std::string& what, std::vector<std::string>* faults) {
   if (left != right) faults->push_back(absl::StrFormat("%s: %u against %u", what, left, right));
 }

@@ -14,7 +14,7 @@
 namespace halfpage {
 namespace {
 
-constexpr uint64_t kMiB = 1ull << 20;
+constexpr uint64_t kBytesPerMiB = 1ull << 20;
 constexpr uint64_t kEalWithoutHugepages = 64;  // MiB without -m: MEMSIZE_IF_NO_HUGE_PAGE
 constexpr uint64_t kRingHeader = 512;          // struct rte_ring with malloc's header
 
@@ -36,7 +36,7 @@ EalMemory ReadArguments(const std::vector<std::string>& arguments) {
     if (uint64_t number = 0; absl::SimpleAtoi(value, &number)) mib = number;
   }
   // With hugepages -m is what EAL starts with; it takes more when it needs more.
-  if (!memory.hugepages) memory.bytes = (mib != 0 ? mib : kEalWithoutHugepages) * kMiB;
+  if (!memory.hugepages) memory.bytes = (mib != 0 ? mib : kEalWithoutHugepages) * kBytesPerMiB;
   return memory;
 }
 

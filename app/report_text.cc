@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,11 +14,7 @@ std::string Number(uint64_t value) {
   return absl::StrCat(value);
 }
 
-uint64_t Sum(const RefusalCounts& counts) {
-  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-}
-
-std::string Reasons(const RefusalCounts& counts) {
+std::string ReasonsText(const RefusalCounts& counts) {
   std::vector<std::string> reasons;
   for (size_t r = 0; r < kRefusals; ++r) {
     if (counts[r] != 0) reasons.push_back(absl::StrCat(RefusalName(static_cast<Refusal>(r)), " ", counts[r]));
@@ -42,7 +37,7 @@ std::string TrafficTable(const Snapshot& snapshot) {
     rows.push_back({source.name, source.into, Number(source.generated), Number(source.sent),
                     Number(Sum(source.refused)), Number(source.nobuf)});
     if (Sum(source.refused) != 0) {
-      absl::StrAppend(&notes, "  traffic ", source.name, ": refused by reason: ", Reasons(source.refused), "\n");
+      absl::StrAppend(&notes, "  traffic ", source.name, ": refused by reason: ", ReasonsText(source.refused), "\n");
     }
     for (const ClassSnapshot& each : source.classes) {
       if (each.borrowed + each.nobuf == 0) continue;
@@ -60,10 +55,10 @@ std::string TrafficTable(const Snapshot& snapshot) {
 // What kept frames from the program, what the program could not do, and what was copied for it.
 void AppendOfReceiving(const DeviceSnapshot& device, std::string* notes) {
   if (Sum(device.refused) != 0) {
-    absl::StrAppend(notes, "  ", device.name, ": not shown to its program: ", Reasons(device.refused), "\n");
+    absl::StrAppend(notes, "  ", device.name, ": not shown to its program: ", ReasonsText(device.refused), "\n");
   }
   if (Sum(device.faults) != 0) {
-    absl::StrAppend(notes, "  ", device.name, ": aborted because of: ", Reasons(device.faults),
+    absl::StrAppend(notes, "  ", device.name, ": aborted because of: ", ReasonsText(device.faults),
                     " (first: ", device.fault, ")\n");
   }
   for (const CopyCount& count : device.copies) {
@@ -112,10 +107,10 @@ std::string VerdictTable(const Snapshot& snapshot) {
                       "\n");
     }
     if (Sum(device.tx_errors) != 0) {
-      absl::StrAppend(&notes, "  ", device.name, ": tx errors: ", Reasons(device.tx_errors), "\n");
+      absl::StrAppend(&notes, "  ", device.name, ": tx errors: ", ReasonsText(device.tx_errors), "\n");
     }
     if (Sum(device.redirect_errors) != 0) {
-      absl::StrAppend(&notes, "  ", device.name, ": redirect errors: ", Reasons(device.redirect_errors), "\n");
+      absl::StrAppend(&notes, "  ", device.name, ": redirect errors: ", ReasonsText(device.redirect_errors), "\n");
     }
     AppendOfReceiving(device, &notes);
     AppendOfSending(device, &notes);
@@ -144,7 +139,8 @@ std::string SinkTable(const Snapshot& snapshot) {
     if (sink.held) notes += HeldNote(sink, snapshot);
     if (sink.port.empty()) continue;
     absl::StrAppend(&notes, "  ", sink.name, ": sent ", sink.sent, " through ", sink.port, ", refused ",
-                    Sum(sink.refused), Sum(sink.refused) == 0 ? "" : absl::StrCat(": ", Reasons(sink.refused)), "\n");
+                    Sum(sink.refused), Sum(sink.refused) == 0 ? "" : absl::StrCat(": ", ReasonsText(sink.refused)),
+                    "\n");
   }
   return rows.size() == 1 ? "" : TextTable(rows) + notes + "\n";
 }

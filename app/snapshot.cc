@@ -1,8 +1,14 @@
 #include "app/snapshot.h"
 
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 
 namespace halfpage {
+
+uint64_t Sum(const RefusalCounts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
 
 void QueueSnapshot::Names(const std::vector<QueueSnapshot>& queues,
                           std::vector<std::pair<std::string, uint64_t>>* out) {

@@ -18,6 +18,9 @@ namespace halfpage {
 
 using RefusalCounts = std::array<uint64_t, kRefusals>;
 
+// Frames refused for any reason.
+uint64_t Sum(const RefusalCounts& counts);
+
 // One of the pools that a source takes its buffers from, by the frame's length.
 struct ClassSnapshot {
   std::string pool;

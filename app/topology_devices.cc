@@ -5,17 +5,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "app/topology.h"
 #include "xdp_emul/device_string.h"
 
 namespace halfpage {
-namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
 
 absl::Status Topology::BuildDevices() {
   absl::Status status = BuildPairs();
@@ -76,10 +70,10 @@ absl::Status Topology::BuildPorts() {
 
 bool Topology::SendsThrough(const WorkerConfig& worker, DeviceIndex device) const {
   for (const TrafficConfig& traffic : config_.traffic) {
-    if (traffic.into == devices_[device].name && Contains(worker.generate, traffic.name)) return true;
+    if (traffic.into == devices_[device].name && absl::c_linear_search(worker.generate, traffic.name)) return true;
   }
   for (const SinkConfig& sink : config_.sinks) {
-    if (sink.held() && sink.port == devices_[device].name && Contains(worker.read, sink.name)) return true;
+    if (sink.held() && sink.port == devices_[device].name && absl::c_linear_search(worker.read, sink.name)) return true;
   }
   for (const std::string& polled : worker.poll) {
     const DeviceIndex from = FindDevice(devices_, polled);

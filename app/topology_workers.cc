@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "app/copies.h"
 #include "app/topology.h"
 
 namespace halfpage {
 namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 uint32_t LongestFrame(const TrafficConfig& config, const TrafficSource& source) {
   if (source.capture() != nullptr) return source.capture()->longest();
@@ -143,7 +140,7 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
   const uint64_t sources = config_.traffic.size();
   for (uint64_t t = 0; t < sources; ++t) {
     const TrafficConfig& traffic = config_.traffic[t];
-    if (!Contains(config.generate, traffic.name)) continue;
+    if (!absl::c_linear_search(config.generate, traffic.name)) continue;
     auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPools(traffic));
     if (!source.ok()) return source.status();
     const DeviceIndex into = FindDevice(devices_, traffic.into);

@@ -10,13 +10,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
-namespace {
-
-constexpr int kLongestFrame = 65535;
-
-}  // namespace
+namespace {}  // namespace
 
 struct XdpExpectations::Line {
   Expected expected;

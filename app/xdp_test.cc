@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "app/capture.h"
+#include "app/frame_limits.h"
 #include "app/output.h"
 #include "app/run.h"
 #include "app/text_table.h"
@@ -35,9 +36,8 @@
 namespace halfpage {
 namespace {
 
-constexpr size_t kHeadroom = 256;  // as the kernel gives
-constexpr size_t kTailroom = 320;  // that the kernel keeps behind a frame for itself
-constexpr size_t kLongestFrame = 65535;
+constexpr size_t kXdpHeadroom = 256;  // as the kernel gives
+constexpr size_t kTailroom = 320;     // that the kernel keeps behind a frame for itself
 constexpr size_t kPage = 4096;
 constexpr int kOtherVerdict = kXdpActions;  // a number that is no verdict
 constexpr size_t kMostLines = 20;           // faults and differences that are printed
@@ -47,7 +47,7 @@ int Wrong(const absl::Status& status) {
   return kExitUsage;
 }
 
-uint64_t Now() {
+uint64_t Nanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
@@ -170,15 +170,15 @@ class XdpTest {
 
   // As much room as the kernel's test run has: a page, or more where the frame needs it.
   void Place(const std::vector<uint8_t>& frame) {
-    const size_t needed = kHeadroom + frame.size() + kTailroom;
+    const size_t needed = kXdpHeadroom + frame.size() + kTailroom;
     const size_t size = (needed + kPage - 1) / kPage * kPage;
     if (buffer_.size() < size) buffer_.resize(size);
-    memcpy(buffer_.data() + kHeadroom, frame.data(), frame.size());
+    memcpy(buffer_.data() + kXdpHeadroom, frame.data(), frame.size());
     PointAt(frame.size(), size);
   }
   void PointAt(size_t length, size_t size) {
     state_->hard_start = buffer_.data();
-    state_->data_meta = state_->data = buffer_.data() + kHeadroom;
+    state_->data_meta = state_->data = buffer_.data() + kXdpHeadroom;
     state_->data_end = state_->data + length;
     state_->hard_end = buffer_.data() + size - kTailroom;
   }
@@ -199,12 +199,12 @@ class XdpTest {
     if (options_.trace) std::fprintf(stderr, "packet %llu\n", static_cast<unsigned long long>(number));
     uint32_t verdict = 0;
     maps_->epochs().Enter(0);
-    const uint64_t begin = Now();
+    const uint64_t begin = Nanoseconds();
     for (uint32_t i = 0; i < options_.repeat; ++i) {
       if (i != 0) PointAt(frame.size(), size);
       verdict = Judge();
     }
-    nanoseconds_ += Now() - begin;
+    nanoseconds_ += Nanoseconds() - begin;
     maps_->epochs().Leave(0);
     const int action = verdict < kXdpActions ? static_cast<int>(verdict) : kOtherVerdict;
     ++counts_[action];

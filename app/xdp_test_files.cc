@@ -10,18 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "app/frame_limits.h"
 
 namespace halfpage {
 namespace {
 
-constexpr int kLongestFrame = 65535;
 constexpr XdpAction kKept[] = {XdpAction::kPass, XdpAction::kTx, XdpAction::kRedirect};
 
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-struct PcapCloser {
+struct FormatCloser {
   void operator()(pcap_t* pcap) const { pcap_close(pcap); }
 };
 struct DumperCloser {
@@ -32,7 +32,7 @@ struct DumperCloser {
 
 struct XdpTestCaptures::File {
   std::string path;
-  std::unique_ptr<pcap_t, PcapCloser> format;
+  std::unique_ptr<pcap_t, FormatCloser> format;
   std::unique_ptr<pcap_dumper_t, DumperCloser> dumper;
 };
 

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-std::vector<std::string> Faults(const std::string& text) {
+std::vector<std::string> FaultLines(const std::string& text) {
   return Printed(LoadText(text).faults);
 }
 
@@ -35,39 +35,40 @@ std::string Times(size_t n, const std::string& text) {
 
 TEST(ConfigHostile, EmptyFilesSayHowToBegin) {
   for (const char* text : {"", "\n\n", "# nothing\n", "---\n", "--- ~\n", "\xef\xbb\xbf"}) {
-    EXPECT_THAT(Faults(text), ElementsAre(HasSubstr("the file is empty: begin with `version: 1`"))) << text;
+    EXPECT_THAT(FaultLines(text), ElementsAre(HasSubstr("the file is empty: begin with `version: 1`"))) << text;
   }
 }
 
 TEST(ConfigHostile, VersionAloneLacksTheThreeSectionsThatAreNeeded) {
-  EXPECT_THAT(Faults("version: 1\n"),
+  EXPECT_THAT(FaultLines("version: 1\n"),
               ElementsAre(HasSubstr("pools: missing"), HasSubstr("veth: missing"), HasSubstr("traffic: missing")));
 }
 
 TEST(ConfigHostile, AnythingButAMapAtTheTopIsOneFault) {
   for (const char* text : {"5", "[]", "- version: 1\n", "\"version: 1\"", "version"}) {
-    EXPECT_THAT(Faults(text), ElementsAre(HasSubstr("must be a map of keys"))) << text;
+    EXPECT_THAT(FaultLines(text), ElementsAre(HasSubstr("must be a map of keys"))) << text;
   }
 }
 
 TEST(ConfigHostile, SyntaxErrorsAreOneFaultWithTheirLine) {
-  EXPECT_THAT(Faults("version: 1\npools: [\n"), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: ")));
-  EXPECT_THAT(Faults("version: 1\n\tpools: 1\n"), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: ")));
-  EXPECT_THAT(Faults("a: *nowhere\n"), ElementsAre(HasSubstr("test.yaml:1: not valid YAML: ")));
-  EXPECT_THAT(Faults("%YAML 9.9\n---\na: 1\n"), SizeIs(1));
+  EXPECT_THAT(FaultLines("version: 1\npools: [\n"), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: ")));
+  EXPECT_THAT(FaultLines("version: 1\n\tpools: 1\n"), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: ")));
+  EXPECT_THAT(FaultLines("a: *nowhere\n"), ElementsAre(HasSubstr("test.yaml:1: not valid YAML: ")));
+  EXPECT_THAT(FaultLines("%YAML 9.9\n---\na: 1\n"), SizeIs(1));
 }
 
 TEST(ConfigHostile, QuoteThatIsNeverClosedIsFoundWhereItBegins) {
   for (const char* text :
        {"a: 1\nb: \"x", "a: 1\nb: \"x\n", "a: 1\nb: 'x\n\nc: 1\n", "a: 1\nb: \"x\\\"\n", "a: 1\nb: 'x''\n"}) {
-    EXPECT_THAT(Faults(text), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: a quote that begins here"))) << text;
+    EXPECT_THAT(FaultLines(text), ElementsAre(HasSubstr("test.yaml:2: not valid YAML: a quote that begins here")))
+        << text;
   }
 }
 
 TEST(ConfigHostile, EndMarksAndStartMarksAreNoFaults) {
   for (const std::string& text : {kSmallest + "...\n", kSmallest + "...\n...\n", "---\n" + kSmallest,
                                   "%YAML 1.2\n---\n" + kSmallest, "\xef\xbb\xbf" + kSmallest}) {
-    EXPECT_THAT(Faults(text), IsEmpty()) << text;
+    EXPECT_THAT(FaultLines(text), IsEmpty()) << text;
   }
   EXPECT_EQ(LoadText(kSmallest + "report:\n  json: |-\n    x y\n").config.report.json, "x y");
   EXPECT_EQ(LoadText(kSmallest + "report:\n  json: >-\n    x\n    y").config.report.json, "x y");
@@ -75,10 +76,10 @@ TEST(ConfigHostile, EndMarksAndStartMarksAreNoFaults) {
 
 TEST(ConfigHostile, NestingIsBounded) {
   for (const char* open : {"[", "{a: ", "- ", "? ", "a: [", "[{a: "}) {
-    EXPECT_THAT(Faults("a: " + Times(20, open)), SizeIs(1)) << open;
-    EXPECT_THAT(Faults(Times(100'000, open)), SizeIs(1)) << open;
+    EXPECT_THAT(FaultLines("a: " + Times(20, open)), SizeIs(1)) << open;
+    EXPECT_THAT(FaultLines(Times(100'000, open)), SizeIs(1)) << open;
   }
-  EXPECT_THAT(Faults(Times(20, "[") + Times(20, "]")), ElementsAre(HasSubstr("nested deeper than 16 levels")));
+  EXPECT_THAT(FaultLines(Times(20, "[") + Times(20, "]")), ElementsAre(HasSubstr("nested deeper than 16 levels")));
 }
 
 TEST(ConfigHostile, AliasBombsAreBounded) {
@@ -86,19 +87,19 @@ TEST(ConfigHostile, AliasBombsAreBounded) {
   for (int i = 1; i < 12; ++i) {
     absl::StrAppend(&bomb, "a", i, ": &a", i, " [", Times(10, absl::StrCat("*a", i - 1, ", ")), "]\n");
   }
-  EXPECT_THAT(Faults(bomb), ElementsAre(HasSubstr("more than 50000 values: split the configuration")));
-  EXPECT_THAT(Faults("a: &a [*a]\n"), SizeIs(1));
-  EXPECT_THAT(Faults("&a a: &b {*a : *b}\n"), SizeIs(1));
+  EXPECT_THAT(FaultLines(bomb), ElementsAre(HasSubstr("more than 50000 values: split the configuration")));
+  EXPECT_THAT(FaultLines("a: &a [*a]\n"), SizeIs(1));
+  EXPECT_THAT(FaultLines("&a a: &b {*a : *b}\n"), SizeIs(1));
   // A chain: each level is one deeper than the one before.
   std::string chain = "c0: &c0 []\n";
   for (int i = 1; i < 5000; ++i) {
     absl::StrAppend(&chain, "c", i, ": &c", i, " [*c", i - 1, "]\n");
   }
-  EXPECT_THAT(Faults(chain), ElementsAre(HasSubstr("more than 50000 values")));
+  EXPECT_THAT(FaultLines(chain), ElementsAre(HasSubstr("more than 50000 values")));
 }
 
 TEST(ConfigHostile, SizeIsBounded) {
-  EXPECT_THAT(Faults(kSmallest + "#" + Times(kMaxConfigBytes, "x")), ElementsAre(HasSubstr("has more than 1MiB")));
+  EXPECT_THAT(FaultLines(kSmallest + "#" + Times(kMaxConfigBytes, "x")), ElementsAre(HasSubstr("has more than 1MiB")));
   EXPECT_THAT(Printed(LoadConfig("/dev/zero", {}).faults), ElementsAre(HasSubstr("/dev/zero: has more than 1MiB")));
 }
 
@@ -132,11 +133,11 @@ TEST(ConfigHostile, LargestFileOfEachKindIsJudgedInAFewSeconds) {
 }
 
 TEST(ConfigHostile, BinaryIsNamedByItsByteAndLine) {
-  EXPECT_THAT(Faults(std::string("version: 1\npools: \0\n", 20)),
+  EXPECT_THAT(FaultLines(std::string("version: 1\npools: \0\n", 20)),
               ElementsAre(HasSubstr("test.yaml:2: byte 0x00: this is not a text file in UTF-8")));
-  EXPECT_THAT(Faults("version: \x1b[31m1\n"), ElementsAre(HasSubstr("test.yaml:1: byte 0x1b")));
-  EXPECT_THAT(Faults("\xff\xfe"
-                     "a: 1"),
+  EXPECT_THAT(FaultLines("version: \x1b[31m1\n"), ElementsAre(HasSubstr("test.yaml:1: byte 0x1b")));
+  EXPECT_THAT(FaultLines("\xff\xfe"
+                         "a: 1"),
               ElementsAre(HasSubstr("this is UTF-16: save the file as UTF-8")));
   EXPECT_THAT(Printed(LoadConfig("/proc/self/exe", {}).faults), SizeIs(1));
 }
@@ -145,7 +146,7 @@ TEST(ConfigHostile, ControlCharactersOfAFileNeverReachTheTerminal) {
   for (const std::string& line :
        {std::string("\"\\x1b[31m\": 1"), std::string("measure: {bulk: \"\\x1b[31m\"}"),
         std::string("measure: {\"a\\nb\": 1, \"a\\nb\": 1}"), std::string("report: {json: \"a\\0b\"}")}) {
-    const std::vector<std::string> faults = Faults(kSmallest + line + "\n");
+    const std::vector<std::string> faults = FaultLines(kSmallest + line + "\n");
     EXPECT_THAT(faults, Not(IsEmpty())) << line;
     for (const std::string& fault : faults) {
       for (const char c : fault) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << fault;
@@ -154,24 +155,24 @@ TEST(ConfigHostile, ControlCharactersOfAFileNeverReachTheTerminal) {
 }
 
 TEST(ConfigHostile, LongValuesAreCutInMessages) {
-  for (const std::string& fault : Faults(kSmallest + "measure: {bulk: " + Times(100'000, "9") + "}\n")) {
+  for (const std::string& fault : FaultLines(kSmallest + "measure: {bulk: " + Times(100'000, "9") + "}\n")) {
     EXPECT_LT(fault.size(), 300u);
   }
 }
 
 TEST(ConfigHostile, TagsAndOddKeysAreRefused) {
-  EXPECT_THAT(Faults("version: !!python/object 1\n"), ElementsAre(HasSubstr("the tag ")));
-  EXPECT_THAT(Faults("? [a]\n: 1\n"), ElementsAre(HasSubstr("a key must be a plain word")));
-  EXPECT_THAT(Faults("~: 1\n"), ElementsAre(HasSubstr("a key must be a plain word")));
-  EXPECT_THAT(Faults("version: 1\n---\nversion: 1\n"), ElementsAre(HasSubstr("test.yaml:2: a second document")));
+  EXPECT_THAT(FaultLines("version: !!python/object 1\n"), ElementsAre(HasSubstr("the tag ")));
+  EXPECT_THAT(FaultLines("? [a]\n: 1\n"), ElementsAre(HasSubstr("a key must be a plain word")));
+  EXPECT_THAT(FaultLines("~: 1\n"), ElementsAre(HasSubstr("a key must be a plain word")));
+  EXPECT_THAT(FaultLines("version: 1\n---\nversion: 1\n"), ElementsAre(HasSubstr("test.yaml:2: a second document")));
 }
 
 TEST(ConfigHostile, CaptureThatIsAPipeOrAFolderDoesNotHang) {
   const ScratchFolder folder;
   ASSERT_EQ(mkfifo(folder.File("pipe").c_str(), 0600), 0);
   for (const std::string& file : {folder.File("pipe"), folder.File("")}) {
-    EXPECT_THAT(Faults("version: 1\n" + kPools + kVeth +
-                       "traffic: [{name: t, source: capture, into: veth1, file: " + file + "}]\n"),
+    EXPECT_THAT(FaultLines("version: 1\n" + kPools + kVeth +
+                           "traffic: [{name: t, source: capture, into: veth1, file: " + file + "}]\n"),
                 ElementsAre(HasSubstr("traffic[0].file: ")));
   }
 }
