@@ -49,6 +49,11 @@ void CheckWritable(const FileUse& output, FaultList& faults) {
   }
 }
 
+// So that a printed configuration means the same wherever it is put.
+std::string AbsolutePath(const std::string& folder, const std::string& file) {
+  return std::filesystem::absolute(std::filesystem::path(folder) / file).lexically_normal().string();
+}
+
 }  // namespace
 
 std::map<std::string, EndPlace> EndsByName(const Config& config) {
@@ -64,6 +69,7 @@ void FillIn(const std::string& folder, const FaultList& faults, Config& config) 
     for (size_t i = 0; i < program.rules.size(); ++i) {
       if (program.rules[i].name.empty()) program.rules[i].name = absl::StrCat("rule ", i);
     }
+    if (!program.object.empty()) program.object = AbsolutePath(folder, program.object);
   }
   for (size_t p = 0; p < config.pools.size(); ++p) {
     PktmbufPoolConfig& pool = config.pools[p];
@@ -76,9 +82,7 @@ void FillIn(const std::string& folder, const FaultList& faults, Config& config) 
     if (traffic.pool.empty() && traffic.classes.empty() && config.pools.size() == 1)
       traffic.pool = config.pools[0].name;
     if (!traffic.file.empty()) {
-      // Absolute, so that a printed configuration means the same wherever it is put.
-      traffic.file =
-          std::filesystem::absolute(std::filesystem::path(folder) / traffic.file).lexically_normal().string();
+      traffic.file = AbsolutePath(folder, traffic.file);
     }
   }
   if (config.lcores.workers.empty()) {
@@ -90,6 +94,7 @@ void FillIn(const std::string& folder, const FaultList& faults, Config& config) 
     }
     config.lcores.workers.push_back(std::move(everything));
   }
+  FillInObjects(config);
   FillInCopies(config);
   ResolveSizes(config);  // last: they depend on sources, pairs and workers
 }
@@ -99,6 +104,7 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckNames(config, faults);
   CheckWorkers(config, faults);
   CheckRules(config, faults);
+  CheckObjects(config, faults);
   CheckBuffers(config, faults);
   CheckCopies(config, faults);
   CheckPools(config, faults);

@@ -13,9 +13,9 @@
 
 namespace halfpage {
 
-// Fills in what a file may leave to us: the only pool as a source's pool, names of rules, absolute capture paths (from
-// `folder`), for `workers: auto` the one worker that does everything, no cache for an exact pool whose file says
-// nothing of it, and the sizes that `auto` stands for.
+// Fills in what a file may leave to us: the only pool as a source's pool, names of rules, absolute paths of captures
+// and objects (from `folder`), for `workers: auto` the one worker that does everything, no cache for an exact pool
+// whose file says nothing of it, and the sizes that `auto` stands for.
 void FillIn(const std::string& folder, const FaultList& faults, Config& config);
 
 // All of the checks below but CheckMemory().
@@ -27,6 +27,11 @@ void CheckNames(const Config& config, FaultList& faults);
 void CheckWorkers(const Config& config, FaultList& faults);
 // Rules and ports that can never match.
 void CheckRules(const Config& config, FaultList& faults);
+// Of programs of objects, whether they take chained frames: their section says it.
+void FillInObjects(Config& config);
+// Objects, their programs and the contents of their maps. Reads every object, and makes its maps for as long as it
+// looks.
+void CheckObjects(const Config& config, FaultList& faults);
 // What each source takes its buffers from: pools or classes, whole rooms or exact ones.
 void CheckBuffers(const Config& config, FaultList& faults);
 // Caches, pages and sizes of each pool.

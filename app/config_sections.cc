@@ -21,8 +21,9 @@ constexpr size_t kMostPairs = 16;   // two ports each, DPDK's RTE_MAX_ETHPORTS i
 constexpr size_t kMostPorts = 32;
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
 constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
-constexpr size_t kDeviceName = 15;    // IFNAMSIZ less its zero
-constexpr double kLongestDrain = 4;   // seconds: a run ends within 5 of being told to
+constexpr size_t kMostEntries = 65536;
+constexpr size_t kDeviceName = 15;   // IFNAMSIZ less its zero
+constexpr double kLongestDrain = 4;  // seconds: a run ends within 5 of being told to
 constexpr double kYear = 365 * 86400.0;
 constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
 constexpr NumberRule kAdjustment = {.max = 16384};
@@ -36,6 +37,7 @@ void Describe(CopyConfig& copy, FieldVisitor& v);
 void Describe(VethEndConfig& end, FieldVisitor& v);
 void Describe(VethConfig& veth, FieldVisitor& v);
 void Describe(FilterRule& rule, FieldVisitor& v);
+void Describe(MapEntryConfig& entry, FieldVisitor& v);
 void Describe(ProgramConfig& program, FieldVisitor& v);
 void Describe(TrafficConfig& traffic, FieldVisitor& v);
 void Describe(SinkConfig& sink, FieldVisitor& v);
@@ -264,14 +266,35 @@ void Describe(FilterRule& rule, FieldVisitor& v) {
   v.Value({"target", "end that the frame leaves through", kRequired}, Name(rule.target, kDeviceName));
 }
 
+void Describe(MapEntryConfig& entry, FieldVisitor& v) {
+  v.Value({"map", "its name in the object", kRequired}, Text(entry.map, {.max = 127}));
+  v.Value({"key", "numbers (5 as wide as there is room, 5:2 for two bytes), addresses, hex:0a0b; commas between fields",
+           kRequired},
+          Text(entry.key, {}));
+  v.Value({"value", "the same"}, Text(entry.value, {.may_be_empty = true}));
+  v.Value({"device", "in place of a value: the device's interface number"}, OptionalName(entry.device, kDeviceName));
+}
+
 void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.Value({"name", "unique among programs", kRequired}, Name(program.name));
   v.Value({"kind", "what it does with a frame"},
-          Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust"}));
+          Choice(program.kind,
+                 {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust", "object"}));
+  v.When(program.kind != ProgramKind::kObject, "kind", "anything but object, whose section says it");
   v.Value({"frags",
            "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
            "redirect never look behind the first bytes"},
           Flag(program.frags));
+  v.When(program.kind == ProgramKind::kObject, "kind", "object");
+  v.Value({"object", "XDP object built with clang -target bpf; relative to this file's folder", kRequired},
+          Text(program.object, {}));
+  v.Value({"function", "the program's name in the object, \"\": the only one"},
+          Text(program.program, {.max = 127, .may_be_empty = true}));
+  v.Value({"jit", "auto: compiled where LLVM was there at the build; llvm: compiled or refused; off: interpreted"},
+          Choice(program.jit, {"auto", "llvm", "off"}));
+  v.Value({"maps_of", "program of the same object, before this one, whose maps it shares; \"\": maps of its own"},
+          OptionalName(program.maps_of));
+  v.List({"maps", "entries of its maps before the run"}, Maps(program.maps, 0, kMostEntries));
   v.When(program.kind == ProgramKind::kChain, "kind", "chain");
   v.List({"programs", "run in this order, the next one where one says pass", kRequired, "programs: [first, second]"},
          NameList(program.programs));

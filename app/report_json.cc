@@ -95,6 +95,27 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
   return json;
 }
 
+Json ObjectJson(const ObjectReading& object) {
+  Json verdicts = Json::object();
+  for (int a = 0; a < kXdpActions; ++a) {
+    verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = object.verdicts[static_cast<size_t>(a)];
+  }
+  return {{"name", object.name},
+          {"object", object.object},
+          {"program", object.program},
+          {"run_by", object.run_by},
+          {"not_compiled", object.not_compiled},
+          {"instructions", object.instructions},
+          {"frags", object.frags},
+          {"runs", object.runs},
+          {"verdicts", verdicts},
+          {"unknown", object.unknown},
+          {"faults", object.faults},
+          {"first_fault", object.fault},
+          {"ns_per_run", object.ns_per_run},
+          {"maps", object.maps}};
+}
+
 Json PoolJson(const PoolSnapshot& pool) {
   Json json = {{"name", pool.name},
                {"ops", pool.ops},
@@ -163,6 +184,8 @@ std::string JsonReport(const RunResult& result) {
                                       {"dropped", Named(sink.dropped)},
                                       {"counters", Named(sink.counters)}};
   }
+  json["objects"] = Json::array();
+  for (const ObjectReading& object : snapshot.objects) json["objects"].push_back(ObjectJson(object));
   json["pools"] = Json::array();
   for (const PoolSnapshot& pool : snapshot.pools) json["pools"].push_back(PoolJson(pool));
   json["workers"] = Json::array();

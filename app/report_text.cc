@@ -145,6 +145,25 @@ std::string SinkTable(const Snapshot& snapshot) {
   return rows.size() == 1 ? "" : TextTable(rows) + notes + "\n";
 }
 
+std::string ObjectLines(const Snapshot& snapshot) {
+  std::string text;
+  for (const ObjectReading& object : snapshot.objects) {
+    absl::StrAppendFormat(&text, "  program %s: %s of %s, %u instructions, run by %s%s, %u runs", object.name,
+                          object.program, object.object, object.instructions, object.run_by,
+                          object.not_compiled.empty() ? "" : absl::StrCat(" (", object.not_compiled, ")"), object.runs);
+    for (int a = 0; a < kXdpActions; ++a) {
+      const uint64_t count = object.verdicts[static_cast<size_t>(a)];
+      if (count != 0) absl::StrAppend(&text, ", ", XdpActionName(static_cast<XdpAction>(a)), " ", count);
+    }
+    if (object.unknown != 0) absl::StrAppend(&text, ", no verdict ", object.unknown);
+    if (object.ns_per_run > 0) absl::StrAppendFormat(&text, ", %.1f ns per run", object.ns_per_run);
+    absl::StrAppend(&text, "\n");
+    if (object.faults == 0) continue;
+    absl::StrAppend(&text, "    program_fault ", object.faults, ", the first: ", object.fault, "\n");
+  }
+  return text;
+}
+
 std::string PoolLines(const Snapshot& snapshot) {
   std::string text;
   for (const PoolSnapshot& pool : snapshot.pools) {
@@ -234,7 +253,7 @@ std::string TextReport(const RunResult& result) {
   std::string text = absl::StrFormat("\n%s: %.2f s, %d worker%s\n\n", result.config_file, snapshot.seconds,
                                      snapshot.workers.size(), snapshot.workers.size() == 1 ? "" : "s");
   absl::StrAppend(&text, TrafficTable(snapshot), "\n", VerdictTable(snapshot), "\n", SinkTable(snapshot),
-                  PoolLines(snapshot), MemoryLine(result), "\n");
+                  ObjectLines(snapshot), PoolLines(snapshot), MemoryLine(result), "\n");
   absl::StrAppend(&text, "ledger: ", result.imbalances.empty() ? "balanced" : "NOT balanced: ",
                   absl::StrJoin(result.imbalances, "; "), "\n");
   absl::StrAppend(&text, "pages in flight: ", snapshot.pages_in_flight(), "\n");

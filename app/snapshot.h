@@ -11,6 +11,7 @@
 #include "app/config.h"
 #include "app/leaks.h"
 #include "xdp_emul/ethdev_port.h"
+#include "xdp_emul/object_reading.h"
 #include "xdp_emul/refusal.h"
 #include "xdp_emul/xdp_action.h"
 
@@ -152,6 +153,7 @@ struct Snapshot {
   std::vector<TrafficSnapshot> traffic;
   std::vector<DeviceSnapshot> devices;
   std::vector<SinkSnapshot> sinks;
+  std::vector<ObjectReading> objects;  // programs of objects
   std::vector<PoolSnapshot> pools;
   std::vector<WorkerSnapshot> workers;
 

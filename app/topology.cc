@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_format.h"
 #include "app/copies.h"
+#include "app/object_maps.h"
 #include "app/plan.h"
 #include "mempool/page_frag.h"
+#include "xdp_emul/object_program.h"
 
 namespace halfpage {
 
@@ -62,8 +64,12 @@ absl::Status Topology::BuildPrograms() {
   for (const bool chains : {false, true}) {  // chains last: they refer to the others
     for (const ProgramConfig& config : config_.programs) {
       if ((config.kind == ProgramKind::kChain) != chains) continue;
-      auto program = Program::Create(config, names, links);
+      auto program = Program::Create(config, names, links, static_cast<uint32_t>(config_.lcores.workers.size()));
       if (!program.ok()) return program.status();
+      if (program->object() != nullptr) {
+        const absl::Status status = FillMaps(config, names, program->object()->maps());
+        if (!status.ok()) return status;
+      }
       programs_.push_back(*std::move(program));
       links.push_back(&programs_.back());
     }

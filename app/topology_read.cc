@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
+#include "xdp_emul/object_program.h"
 
 namespace halfpage {
 namespace {
@@ -69,6 +70,7 @@ void AddFault(const ReceiveCounters& counters, DeviceSnapshot* device) {
   if (program == nullptr || !device->fault.empty()) return;
   const auto cause = static_cast<Refusal>(counters.fault_cause.load(std::memory_order_relaxed));
   device->fault = absl::StrCat("program ", program->name(), ": ", RefusalName(cause));
+  if (program->object() != nullptr) absl::StrAppend(&device->fault, ", ", program->object()->Read().fault);
 }
 
 void AddCopies(const Converter& converter, DeviceSnapshot* device) {
@@ -189,6 +191,9 @@ Snapshot Topology::Read() const {
       out.traffic[generator.number] = ReadGenerator(generator, config_.traffic[generator.number]);
     }
     out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
+  }
+  for (const Program& program : programs_) {
+    if (program.object() != nullptr) out.objects.push_back(program.object()->Read());
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     out.pools.push_back(ReadPool(pools_[p]));

@@ -102,6 +102,7 @@ absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
       queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
       queue.device = device;
       queue.from_outside = devices_[device].peer == kNoDevice;
+      queue.origin = {device + 1u, q, static_cast<uint32_t>(workers_.size() - 1)};
       queue.program = program;
       if (program != nullptr && program->hit_counters() != 0) {
         hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));

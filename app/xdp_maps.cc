@@ -108,6 +108,33 @@ void DumpMap(bpf::Map* map, std::string* text) {
 
 }  // namespace
 
+absl::Status PutIntoMap(absl::string_view where, absl::string_view name, absl::string_view key_text,
+                        absl::string_view value_text, const bpf::MapSet& maps) {
+  bpf::Map* map = maps.Find(name);
+  if (map == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& each : maps.maps()) names.push_back(each->spec().name);
+    return absl::InvalidArgumentError(absl::StrFormat("%sthe object has no map `%s`%s; it has %s", where, name,
+                                                      DidYouMean(name, names), ListNames(names)));
+  }
+  const bpf::MapSpec& spec = map->spec();
+  std::string key;
+  std::string value;
+  const auto wrong = [&](const char* which, absl::string_view text, uint32_t size) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%sthe %s `%s` is not %d bytes, as map %s has them; write numbers (5, or 5:2 for two bytes), addresses or "
+        "hex:0a0b, with commas in between",
+        where, which, text, size, spec.name));
+  };
+  if (!ParseBytes(key_text, spec.key_size, &key)) return wrong("key", key_text, spec.key_size);
+  if (!ParseBytes(value_text, spec.value_size, &value)) return wrong("value", value_text, spec.value_size);
+  const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key.data()),
+                                   reinterpret_cast<const uint8_t*>(value.data()), BPF_ANY);
+  if (error == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%smap %s has %d entries and does not take it: %s", where,
+                                                    spec.name, spec.max_entries, strerror(-error)));
+}
+
 absl::Status PutIntoMap(absl::string_view text, const bpf::MapSet& maps) {
   const size_t colon = text.find(':');
   const size_t equals = text.find('=');
@@ -115,31 +142,8 @@ absl::Status PutIntoMap(absl::string_view text, const bpf::MapSet& maps) {
     return absl::InvalidArgumentError(
         absl::StrCat("--map ", text, ": write NAME:KEY=VALUE, for example filter_ports:9=1 or filter_ipv4:10.0.0.1=2"));
   }
-  const absl::string_view name = text.substr(0, colon);
-  bpf::Map* map = maps.Find(name);
-  if (map == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& each : maps.maps()) names.push_back(each->spec().name);
-    return absl::InvalidArgumentError(absl::StrFormat("--map %s: the object has no map `%s`%s; it has %s", text, name,
-                                                      DidYouMean(name, names), ListNames(names)));
-  }
-  const bpf::MapSpec& spec = map->spec();
-  std::string key;
-  std::string value;
-  const auto wrong = [&](const char* which, uint32_t size) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("--map %s: the %s is not %d bytes; write numbers (5, or 5:2 for two bytes), addresses or "
-                        "hex:0a0b, with commas in "
-                        "between",
-                        text, which, size));
-  };
-  if (!ParseBytes(text.substr(colon + 1, equals - colon - 1), spec.key_size, &key)) return wrong("key", spec.key_size);
-  if (!ParseBytes(text.substr(equals + 1), spec.value_size, &value)) return wrong("value", spec.value_size);
-  const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key.data()),
-                                   reinterpret_cast<const uint8_t*>(value.data()), BPF_ANY);
-  if (error == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("--map %s: map %s has %d entries and does not take it: %s", text,
-                                                    spec.name, spec.max_entries, strerror(-error)));
+  return PutIntoMap(absl::StrCat("--map ", text, ": "), text.substr(0, colon),
+                    text.substr(colon + 1, equals - colon - 1), text.substr(equals + 1), maps);
 }
 
 std::string DumpMaps(const bpf::MapSet& maps) {

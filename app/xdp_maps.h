@@ -9,11 +9,15 @@
 
 namespace halfpage {
 
-// "filter_ports:9=1": puts a value under a key, the same for all workers. Key and value are fields with commas in
-// between, in the order of the structure: a number (little-endian, as wide as what is left where it is the last field,
-// or with :1, :2, :4, :8 behind it), an IPv4 or IPv6 address, a MAC address, or hex:0a0b.
+// Puts a value under a key of a map, the same for all workers. Key and value are fields with commas in between, in the
+// order of the structure: a number (little-endian, as wide as what is left where it is the last field, or with :1, :2,
+// :4, :8 behind it), an IPv4 or IPv6 address, a MAC address, or hex:0a0b.
 //
-// Errors: InvalidArgument naming the map, what is wrong, its key and value sizes and how it is written.
+// Errors: InvalidArgument naming the map, what is wrong, its key and value sizes and how it is written; each begins
+// with `where`.
+absl::Status PutIntoMap(absl::string_view where, absl::string_view map, absl::string_view key, absl::string_view value,
+                        const bpf::MapSet& maps);
+// The same for "filter_ports:9=1".
 absl::Status PutIntoMap(absl::string_view text, const bpf::MapSet& maps);
 
 // Each map with its entries in hexadecimal; of arrays only those that are not all zero.

@@ -177,7 +177,7 @@ class XdpTest {
     PointAt(frame.size(), size);
   }
   void PointAt(size_t length, size_t size) {
-    state_->hard_start = buffer_.data();
+    state_->hard_start = buffer_.data() + bpf::kKernelFrameBytes;
     state_->data_meta = state_->data = buffer_.data() + kXdpHeadroom;
     state_->data_end = state_->data + length;
     state_->hard_end = buffer_.data() + size - kTailroom;
@@ -185,17 +185,17 @@ class XdpTest {
 
   uint32_t Judge() {
     if (!options_.trace) return program_->Run(state_.get());
-    state_->program = program_.get();
-    state_->fuel = bpf::kFuel;
+    program_->Begin(state_.get());
+    state_->frame_top = state_->stack;
+    state_->fuel = bpf::Program::kFuel;
     state_->fault.kind = bpf::FaultKind::kNone;
-    state_->redirect = bpf::RedirectTarget();
     const uint64_t verdict = bpf::InterpretTraced(program_->image(), state_.get(), PrintStep, nullptr);
     return state_->Failed() ? 0 : static_cast<uint32_t>(verdict);
   }
 
   void RunPacket(uint64_t number, const std::vector<uint8_t>& frame) {
     Place(frame);
-    const size_t size = static_cast<size_t>(state_->hard_end - state_->hard_start) + kTailroom;
+    const size_t size = static_cast<size_t>(state_->hard_end - buffer_.data()) + kTailroom;
     if (options_.trace) std::fprintf(stderr, "packet %llu\n", static_cast<unsigned long long>(number));
     uint32_t verdict = 0;
     maps_->epochs().Enter(0);

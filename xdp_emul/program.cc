@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xdp_emul/object_program.h"
 #include "xdp_emul/packet_headers.h"
 
 namespace halfpage {
@@ -145,8 +146,29 @@ absl::Status Program::CompileChain(const std::vector<const Program*>& programs) 
   return absl::OkStatus();
 }
 
+absl::Status Program::CompileObject(size_t devices, const std::vector<const Program*>& programs, uint32_t workers) {
+  run_ = RunObject;
+  const ObjectProgram* shared = nullptr;
+  if (!config_.maps_of.empty()) {
+    for (const Program* each : programs) {
+      if (each->name() == config_.maps_of) shared = each->object();
+    }
+    if (shared == nullptr) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "program %s: maps_of: `%s` is no program of an object before it", config_.name, config_.maps_of));
+    }
+  }
+  auto object = ObjectProgram::Create(config_, devices, workers, shared);
+  if (!object.ok()) return object.status();
+  object_ = *std::move(object);
+  frags_ = object_->frags();
+  reshapes_ = object_->reshapes();
+  writes_ = object_->writes();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
-                                        const std::vector<const Program*>& programs) {
+                                        const std::vector<const Program*>& programs, uint32_t workers) {
   Program program;
   program.config_ = config;
   program.frags_ = config.frags;
@@ -185,6 +207,9 @@ absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::
       program.writes_ = program.reshapes_ || config.touch == Touch::kRewrite;
       status = program.CompileTarget(device_names);
       break;
+    case ProgramKind::kObject:
+      status = program.CompileObject(device_names.size(), programs, workers);
+      break;
   }
   if (!status.ok()) return status;
   return program;
@@ -214,13 +239,13 @@ std::vector<std::string> Program::hit_names() const {
 
 bool Program::CanTransmit() const {
   constexpr auto kTx = static_cast<uint8_t>(XdpAction::kTx);
-  return action_ == kTx ||
+  return action_ == kTx || object_ != nullptr ||  // what an object says shows when it runs
          std::any_of(rules_.begin(), rules_.end(), [](const CompiledRule& rule) { return rule.action == kTx; }) ||
          std::any_of(links_.begin(), links_.end(), [](const Program* link) { return link->CanTransmit(); });
 }
 
 bool Program::CanRedirectTo(DeviceIndex device) const {
-  return target_ == device ||
+  return target_ == device || (object_ != nullptr && object_->redirects()) ||
          std::any_of(rules_.begin(), rules_.end(), [=](const CompiledRule& rule) { return rule.target == device; }) ||
          std::any_of(links_.begin(), links_.end(), [=](const Program* link) { return link->CanRedirectTo(device); });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,15 @@ inline constexpr uint16_t kMaxBurst = 64;
 using DeviceIndex = uint16_t;
 inline constexpr DeviceIndex kNoDevice = UINT16_MAX;
 
+class ObjectProgram;
 class Program;
+
+// Where the frames of a burst come from, for programs that ask.
+struct Origin {
+  uint32_t interface = 0;  // DeviceIndex + 1, so that 0 is none
+  uint32_t queue = 0;      // of receiving
+  uint32_t worker = 0;     // from 0
+};
 
 // What programs could not do with frames of one burst. Those frames are aborted.
 struct ProgramFaults {
@@ -43,11 +52,16 @@ struct ProgramFaults {
   }
 };
 
-// What a program says of a burst: an XdpAction per frame, and for kRedirect the device that the frame leaves through.
+// What a program is told and says of a burst: where it comes from; an XdpAction per frame, and for kRedirect the device
+// that the frame leaves through.
 struct Verdicts {
   uint8_t action[kMaxBurst];
   DeviceIndex target[kMaxBurst];
   ProgramFaults faults;
+  const Origin* from;  // objects only look at it
+  // Bytes of metadata in front of each frame, from one link of a chain to the next; filled in where has_metadata.
+  bool has_metadata;
+  uint8_t metadata[kMaxBurst];
 };
 
 // A filter's rule with names resolved; port ranges are those of a rule that names none. A frame's key (KeyOf() in
@@ -83,13 +97,17 @@ struct CompiledAddresses {
 
 class Program {
  public:
-  // Compiles `config`; `device_names` by DeviceIndex. `programs` are those that a chain may name: they stay where they
-  // are as long as the chain. Errors: InvalidArgument naming the program and the target or link that does not exist.
+  // Compiles `config`; `device_names` by DeviceIndex. `programs` are those that a chain may name, or an object share
+  // maps with: they stay where they are as long as the chain. `workers`: how many may run an object's program. Errors:
+  // InvalidArgument naming the program and the target or link that does not exist; of an object those of
+  // ObjectProgram::Create().
   static absl::StatusOr<Program> Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
-                                        const std::vector<const Program*>& programs = {});
+                                        const std::vector<const Program*>& programs = {}, uint32_t workers = 1);
 
   const std::string& name() const { return config_.name; }
   const ProgramConfig& config() const { return config_; }
+  // Null for built-in programs.
+  const ObjectProgram* object() const { return object_.get(); }
   // Of a chain: whether all links take chained frames.
   bool frags() const { return frags_; }
   // The program itself, or a chain's links, as CheckAttach() wants them.
@@ -126,12 +144,14 @@ class Program {
                            Counter* hits);
   static int RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
+  static int RunObject(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunChain(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
 
   // One for each kind: what Create() adds to a program of it.
   absl::Status CompileTarget(const std::vector<std::string>& device_names);
   absl::Status CompileFilter(const std::vector<std::string>& device_names);
   absl::Status CompileChain(const std::vector<const Program*>& programs);
+  absl::Status CompileObject(size_t devices, const std::vector<const Program*>& programs, uint32_t workers);
   void CompileConstant(XdpAction action);
 
   RunFunction run_ = nullptr;
@@ -140,6 +160,7 @@ class Program {
   std::vector<CompiledRule> rules_;
   std::vector<CompiledAddresses> addresses_;  // by rule
   std::vector<const Program*> links_;         // of a chain
+  std::shared_ptr<const ObjectProgram> object_;
   size_t hit_counters_ = 0;
   bool frags_ = false;
   bool writes_ = false;

@@ -51,8 +51,8 @@ bool TouchFrame(Touch touch, rte_mbuf* frame, uint32_t* seen) {
 }
 
 // Gives whether all was done; else why not.
-bool Adjust(const Adjustment& adjust, rte_mbuf* frame, Refusal* cause) {
-  FrameView view(frame);
+bool Adjust(const Adjustment& adjust, rte_mbuf* frame, uint8_t* metadata, Refusal* cause) {
+  FrameView view(frame, *metadata);
   *cause = Refusal::kAdjustHead;
   if (adjust.pull != 0 && !view.AdjustHead(adjust.pull)) return false;
   if (adjust.push != 0) {
@@ -66,6 +66,7 @@ bool Adjust(const Adjustment& adjust, rte_mbuf* frame, Refusal* cause) {
   if (adjust.metadata == 0) return true;
   if (!view.AdjustMetadata(-static_cast<int32_t>(adjust.metadata))) return false;
   __builtin_memset(view.data_meta(), 0, adjust.metadata);
+  *metadata = static_cast<uint8_t>(view.metadata());
   return true;
 }
 
@@ -86,13 +87,15 @@ int Program::RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t
     Refusal cause;
     verdicts->action[i] = program.action_;
     verdicts->target[i] = program.target_;
-    if (!Adjust(program.config_.adjust, frames[i], &cause)) {
+    if (!verdicts->has_metadata) verdicts->metadata[i] = 0;
+    if (!Adjust(program.config_.adjust, frames[i], &verdicts->metadata[i], &cause)) {
       verdicts->action[i] = kAborted;
       verdicts->faults.Add(program, cause);
     } else if (program.action_ == static_cast<uint8_t>(XdpAction::kTx) && !SwapAddresses(frames[i])) {
       verdicts->action[i] = kAborted;
     }
   }
+  verdicts->has_metadata |= program.config_.adjust.metadata != 0;
   return Alike(*verdicts, n);
 }
 
@@ -110,9 +113,14 @@ int Program::RunChain(const Program& program, rte_mbuf* const* frames, uint16_t 
   for (const Program* link : program.links_) {
     Verdicts own;
     own.faults = verdicts->faults;
+    own.from = verdicts->from;
+    own.has_metadata = verdicts->has_metadata;
+    for (uint16_t i = 0; own.has_metadata && i < remaining; ++i) own.metadata[i] = verdicts->metadata[place[i]];
     const int alike = link->Run(left, remaining, &own, hits);
     hits += link->hit_counters();
     verdicts->faults = own.faults;
+    verdicts->has_metadata = own.has_metadata;
+    for (uint16_t i = 0; own.has_metadata && i < remaining; ++i) verdicts->metadata[place[i]] = own.metadata[i];
     if (alike == kPass) continue;
     uint16_t passed = 0;
     for (uint16_t i = 0; i < remaining; ++i) {

@@ -10,7 +10,7 @@
 
 namespace halfpage {
 
-enum class ProgramKind : uint8_t { kPass, kDrop, kTx, kAborted, kRedirect, kFilter, kChain, kTouch, kAdjust };
+enum class ProgramKind : uint8_t { kPass, kDrop, kTx, kAborted, kRedirect, kFilter, kChain, kTouch, kAdjust, kObject };
 
 // How much of each frame a kTouch program looks at before its verdict: what a lab varies.
 enum class Touch : uint8_t {
@@ -18,6 +18,21 @@ enum class Touch : uint8_t {
   kRead,     // the Ethernet header
   kParse,    // all headers, as a filter does
   kRewrite,  // swaps MAC addresses
+};
+
+// How an object's program is run.
+enum class Jit : uint8_t {
+  kAuto,  // compiled where there is a compiler
+  kLlvm,  // compiled, or not at all
+  kOff,   // interpreted
+};
+
+// One entry of an object's map before the run, as text (xdp_emul/bpf/map_text.h); of maps of targets, who is meant.
+struct MapEntryConfig {
+  std::string map;
+  std::string key;
+  std::string value;   // or
+  std::string device;  // DEVMAP, DEVMAP_HASH, and any map that holds interface numbers
 };
 
 // What a kAdjust program does to each frame, in this order. A step that the frame or its buffer has no room for ends in
@@ -68,6 +83,11 @@ struct ProgramConfig {
   std::vector<std::string> programs;      // kChain: run in this order, the next one on pass (as xdp-dispatcher)
   Touch touch = Touch::kRead;             // kTouch
   Adjustment adjust;                      // kAdjust
+  std::string object;                     // kObject: the file
+  std::string program;                    // kObject: its name in the object; empty: the only one
+  std::string maps_of;                    // kObject: another program of the object whose maps it shares; empty: own
+  std::vector<MapEntryConfig> maps;       // kObject: put into its maps first
+  Jit jit = Jit::kAuto;                   // kObject
   XdpAction verdict = XdpAction::kPass;   // kTouch, kAdjust: of every frame; `target` where it is redirect
 };
 

@@ -190,6 +190,8 @@ uint16_t Poll(ReceiveQueue& queue) {
   }
   Verdicts verdicts;
   verdicts.faults.total = 0;
+  verdicts.from = &queue.origin;
+  verdicts.has_metadata = false;
   const int alike = queue.program->Run(frames, n, &verdicts, queue.hits);
   if (__builtin_expect(verdicts.faults.total != 0, 0)) RecordFaults(queue, verdicts.faults);
   if (__builtin_expect(queue.reshapes, 0)) facts = Survey(frames, n);

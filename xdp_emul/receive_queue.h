@@ -69,6 +69,7 @@ struct ReceiveQueue {
   XmitCounters* const* xmit = nullptr;  // the worker's, by DeviceIndex and transmit queue
   SinkLane* sink = nullptr;
   const OwnerStages* owners = nullptr;  // null: not tracked
+  Origin origin;                        // for programs
   ReceiveCounters counters;
 };
 

@@ -96,7 +96,15 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.veth[0].ends[0].sink, "kept");
   EXPECT_EQ(config.veth[0].ends[0].mtu, 1800u);
 
-  ASSERT_EQ(config.programs.size(), 9u);
+  ASSERT_EQ(config.programs.size(), 11u);
+  EXPECT_EQ(config.programs[8].kind, ProgramKind::kObject);
+  EXPECT_EQ(config.programs[8].object, "/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_dny_udp.o");
+  EXPECT_EQ(config.programs[8].program, "xdpfilt_dny_udp");
+  EXPECT_EQ(config.programs[8].jit, Jit::kOff);
+  ASSERT_EQ(config.programs[8].maps.size(), 2u);
+  EXPECT_EQ(config.programs[8].maps[0].key, "hex:00350000");
+  EXPECT_EQ(config.programs[8].maps[1].device, "veth3");
+  EXPECT_EQ(config.programs[9].maps_of, "object");
   EXPECT_EQ(config.programs[1].kind, ProgramKind::kRedirect);
   EXPECT_EQ(config.programs[1].target, "veth2");
   EXPECT_EQ(config.programs[2].kind, ProgramKind::kTx);

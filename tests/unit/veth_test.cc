@@ -363,7 +363,7 @@ TEST_P(Veth, TheFirstRuleThatMatchesDecidesHoweverManyThereAreAndWhateverTheyAsk
           break;
         }
       }
-      Verdicts verdicts;
+      Verdicts verdicts = {};
       const uint64_t before = hits[expected].Read();
       program->Run(&frame, 1, &verdicts, hits.data());
       EXPECT_EQ(hits[expected].Read(), before + 1) << "rule " << expected << " of " << config.rules.size();

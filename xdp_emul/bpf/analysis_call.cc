@@ -69,6 +69,7 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
     Fail(index, absl::StrFormat("%d bytes at %d of the stack as argument %d of %s, and the stack is r10-512 to r10",
                                 most, value.offset, number + 1, helper.name));
   }
+  if (write && reporting_) image_.writes_packet |= value.Has(kPacket);
   if (!proven && reporting_) insn.unproven |= static_cast<uint8_t>(1 << number);
   if (value.Has(kStack)) {
     UseStack(proven ? value.offset : -static_cast<int64_t>(kStackBytes));
@@ -150,6 +151,7 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
   const auto number = static_cast<uint32_t>(insn.imm);
   const Helper* helper = FindHelper(number);
   if (reporting_) insn.unproven = 0;
+  if (reporting_ && number == BPF_FUNC_xdp_store_bytes) image_.writes_packet = true;
   if (helper == nullptr) {
     Fail(index, absl::StrFormat("calls %s (%d), which is not there for XDP in user space: %s", HelperName(number),
                                 number, Advice(number)));

@@ -173,6 +173,7 @@ void Analyzer::Store(uint32_t index, State* state) {
   if (reporting_) {
     insn.check = check;
     insn.map = map;
+    image_.writes_packet |= base.Has(kPacket);
   }
   const Value stored = from_register ? state->registers[insn.src] : Value::Number(static_cast<uint64_t>(insn.imm));
   const bool to_own_slot = base.Is(kStack) && base.own && base.offset_known;
@@ -197,6 +198,7 @@ void Analyzer::Atomic(uint32_t index, State* state) {
   if (reporting_) {
     insn.check = check;
     insn.map = map;
+    image_.writes_packet |= base.Has(kPacket);
   }
   WriteStack(state, base, int64_t{base.offset} + insn.off, size, nullptr);
   if (insn.imm == BPF_CMPXCHG) {

@@ -8,8 +8,6 @@
 namespace halfpage::bpf {
 namespace {
 
-// The kernel keeps its frame's description at the buffer's start and leaves that many bytes alone.
-constexpr int64_t kFrameBytes = 40;
 constexpr int64_t kEthernetHeader = 14;
 constexpr int64_t kMostMeta = 252;
 
@@ -38,6 +36,12 @@ uint64_t SumOf(const uint8_t* bytes, uint64_t size) {
   return sum;
 }
 
+// Of all its buffers.
+uint64_t FrameLength(const RunState& state) {
+  if (state.chain != nullptr) return state.chain->length(state);
+  return static_cast<uint64_t>(state.data_end - state.data);
+}
+
 }  // namespace
 
 uint64_t AdjustHead(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
@@ -45,7 +49,7 @@ uint64_t AdjustHead(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_
   const int64_t before = state->data - state->hard_start;
   const int64_t length = state->data_end - state->data;
   const int64_t move = Delta(delta);
-  if (before + move < kFrameBytes + meta || move > length - kEthernetHeader) return Errno(-EINVAL);
+  if (before + move < meta || move > length - kEthernetHeader) return Errno(-EINVAL);
   if (meta != 0) memmove(state->data_meta + move, state->data_meta, static_cast<size_t>(meta));
   state->data_meta += move;
   state->data += move;
@@ -54,6 +58,7 @@ uint64_t AdjustHead(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_
 
 uint64_t AdjustTail(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
   const int64_t move = Delta(delta);
+  if (state->chain != nullptr) return Errno(state->chain->adjust_tail(state, static_cast<int32_t>(move)));
   const int64_t length = state->data_end - state->data;
   if (move > state->hard_end - state->data_end || length + move < kEthernetHeader) return Errno(-EINVAL);
   if (move > 0) memset(state->data_end, 0, static_cast<size_t>(move));
@@ -64,7 +69,7 @@ uint64_t AdjustTail(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_
 uint64_t AdjustMeta(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
   const int64_t move = Delta(delta);
   const int64_t meta = state->data - state->data_meta - move;
-  const int64_t room = state->data - state->hard_start - kFrameBytes;
+  const int64_t room = state->data - state->hard_start;
   if (meta < 0 || meta > room) return Errno(-EINVAL);
   if (meta % 4 != 0 || meta > kMostMeta) return Errno(-EACCES);
   state->data_meta += move;
@@ -72,23 +77,29 @@ uint64_t AdjustMeta(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_
 }
 
 uint64_t BufferLength(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
-  return static_cast<uint64_t>(state->data_end - state->data);
+  return FrameLength(*state);
 }
 
 uint64_t LoadBytes(RunState* state, uint64_t, uint64_t offset, uint64_t to, uint64_t size, uint64_t) {
   const auto at = static_cast<uint32_t>(offset);
-  const auto length = static_cast<uint64_t>(state->data_end - state->data);
   if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
-  if (at + size > length) return Errno(-EINVAL);
+  if (at + size > FrameLength(*state)) return Errno(-EINVAL);
+  if (state->chain != nullptr) {
+    state->chain->read(state, at, reinterpret_cast<void*>(to), static_cast<uint32_t>(size));
+    return 0;
+  }
   memmove(reinterpret_cast<void*>(to), state->data + at, size);
   return 0;
 }
 
 uint64_t StoreBytes(RunState* state, uint64_t, uint64_t offset, uint64_t from, uint64_t size, uint64_t) {
   const auto at = static_cast<uint32_t>(offset);
-  const auto length = static_cast<uint64_t>(state->data_end - state->data);
   if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
-  if (at + size > length) return Errno(-EINVAL);
+  if (at + size > FrameLength(*state)) return Errno(-EINVAL);
+  if (state->chain != nullptr) {
+    state->chain->write(state, at, reinterpret_cast<const void*>(from), static_cast<uint32_t>(size));
+    return 0;
+  }
   memmove(state->data + at, reinterpret_cast<const void*>(from), size);
   return 0;
 }

@@ -53,6 +53,7 @@ struct Image {
   std::vector<Instruction> code;
   std::vector<bpf_insn> raw;        // as the object has it, for printing
   std::vector<Function> functions;  // by `begin`; the first is the program itself
+  bool writes_packet = false;       // some instruction may write into the packet
 
   // The function that holds instruction `index`.
   const Function& FunctionOf(uint32_t index) const;

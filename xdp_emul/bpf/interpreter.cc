@@ -379,7 +379,6 @@ template <bool kTraced>
 uint64_t Start(const Image& image, RunState* state, const Tracer* tracer) {
   uint64_t r[11] = {};
   r[1] = reinterpret_cast<uint64_t>(state->context);
-  PrepareRun(state);
   return Run<kTraced>(image, state, tracer).Call(0, r) ? r[0] : 0;
 }
 
@@ -397,7 +396,6 @@ bool LoadThroughAny(RunState* state, const Instruction& insn, uint64_t address, 
 }
 
 void PrepareRun(RunState* state) {
-  state->frame_top = state->stack;
   state->call = CallBack;
 }
 

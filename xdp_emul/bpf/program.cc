@@ -1,5 +1,7 @@
 #include "xdp_emul/bpf/program.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/analysis.h"
@@ -59,14 +61,23 @@ bool Program::uses_map(const Map* map) const {
   return false;
 }
 
-uint32_t Program::Run(RunState* state) const {
+bool Program::reshapes() const {
+  return Calls(BPF_FUNC_xdp_adjust_head) || Calls(BPF_FUNC_xdp_adjust_tail) || Calls(BPF_FUNC_xdp_adjust_meta);
+}
+
+bool Program::Calls(uint32_t number) const {
+  return std::any_of(image_.code.begin(), image_.code.end(), [=](const Instruction& insn) {
+    return insn.code == (BPF_JMP | BPF_CALL) && insn.src == 0 && static_cast<uint32_t>(insn.imm) == number;
+  });
+}
+
+void Program::Begin(RunState* state) const {
   state->program = this;
-  state->fuel = kFuel;
-  state->fault.kind = FaultKind::kNone;
-  state->redirect = RedirectTarget();
-  if (compiled()) PrepareRun(state);
-  const uint64_t verdict = compiled() ? compiled_.run(state) : Interpret(image_, state);
-  return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
+  PrepareRun(state);
+}
+
+uint64_t Program::RunInterpreted(const Program& program, RunState* state) {
+  return Interpret(program.image_, state);
 }
 
 std::string FaultText(const Program& program, const Fault& fault) {
@@ -99,7 +110,7 @@ std::string FaultText(const Program& program, const Fault& fault) {
       return absl::StrFormat("%s: the helper was handed %d bytes outside packet, stack and map values", where,
                              fault.size);
     case FaultKind::kFuel:
-      return absl::StrFormat("%s: stopped after %d loops", where, kFuel);
+      return absl::StrFormat("%s: stopped after %d loops", where, Program::kFuel);
     case FaultKind::kCalls:
       return absl::StrFormat("%s: functions are nested deeper than %d", where, kMostFrames);
     case FaultKind::kOpcode:

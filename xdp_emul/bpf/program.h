@@ -50,6 +50,11 @@ class Program {
   const Image& image() const { return image_; }
   const MapSet& maps() const { return *maps_; }
   bool uses_map(const Map* map) const;
+  // Whether it may write into packets, and whether it may move their ends.
+  bool writes() const { return image_.writes_packet; }
+  bool reshapes() const;
+  // Whether it calls helper `number`.
+  bool Calls(uint32_t number) const;
 
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -58,23 +63,44 @@ class Program {
 
   // From here on Run() runs `code`, which belongs to the program, instead of interpreting. Once, before any worker runs
   // it.
-  void SetCompiled(const CompiledCode& code) { compiled_ = code; }
+  void SetCompiled(const CompiledCode& code) {
+    compiled_ = code;
+    run_ = RunCompiled;
+  }
   bool compiled() const { return compiled_.run != nullptr; }
 
   // Runs the program over the packet that `state` describes and gives its verdict as the program returned it (only 0 to
   // 4 mean something), 0 (aborted) after a fault, which state->fault then tells. Hot; any worker, each with its own
   // state, between Epochs::Enter() and Leave().
-  uint32_t Run(RunState* state) const;
+  uint32_t Run(RunState* state) const {
+    Begin(state);
+    return RunNext(state);
+  }
+  // The same for several packets in a row: Begin() before the first.
+  void Begin(RunState* state) const;
+  uint32_t RunNext(RunState* state) const {
+    state->frame_top = state->stack;
+    state->fuel = kFuel;
+    state->fault.kind = FaultKind::kNone;
+    state->redirect.flags = RedirectTarget::kNone;
+    const uint64_t verdict = run_(*this, state);
+    return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
+  }
+
+  // Loops that one run may make before it is stopped.
+  static constexpr int64_t kFuel = 1 << 20;
 
  private:
+  using RunFunction = uint64_t (*)(const Program& program, RunState* state);
+  static uint64_t RunInterpreted(const Program& program, RunState* state);
+  static uint64_t RunCompiled(const Program& program, RunState* state) { return program.compiled_.run(state); }
+
   Program() = default;
   Image image_;
   bool frags_ = false;
   MapSet* maps_ = nullptr;
   CompiledCode compiled_;
+  RunFunction run_ = RunInterpreted;
 };
-
-// Loops that one run may make before it is stopped.
-inline constexpr int64_t kFuel = 1 << 20;
 
 }  // namespace halfpage::bpf

@@ -13,6 +13,8 @@ class Program;
 struct RunState;
 
 inline constexpr uint32_t kStackBytes = 512;
+// The kernel keeps a frame's description in its headroom: where test runs let data_meta begin.
+inline constexpr uint32_t kKernelFrameBytes = 40;
 
 // Why a run ended early; its verdict is aborted then.
 enum class FaultKind : uint32_t {
@@ -39,6 +41,7 @@ struct Fault {
 
 // Where a frame goes whose verdict is redirect. `map` is null for bpf_redirect().
 struct RedirectTarget {
+  static constexpr uint64_t kNone = UINT64_MAX;  // flags where no helper named a target
   Map* map = nullptr;
   uint64_t key = 0;  // the map's key, or the interface for bpf_redirect()
   uint64_t flags = 0;
@@ -53,12 +56,21 @@ using CallFunction = uint64_t (*)(RunState* state, uint32_t function, const uint
 // A route for bpf_fib_lookup(), and the other tables of the outside world that helpers ask.
 class Surroundings;
 
+// What helpers do to a frame in several buffers; data to data_end is then the first of them. All take `state->frame`.
+// Offsets and lengths were looked at before, but for AdjustTail(), which gives 0 or a negative errno.
+struct ChainCalls {
+  uint64_t (*length)(const RunState& state);
+  void (*read)(RunState* state, uint32_t offset, void* to, uint32_t size);
+  void (*write)(RunState* state, uint32_t offset, const void* from, uint32_t size);
+  int (*adjust_tail)(RunState* state, int32_t delta);
+};
+
 // Owned by one worker, reused for each packet. The first members are at fixed places for compiled code.
 struct RunState {
   uint8_t* data = nullptr;
   uint8_t* data_end = nullptr;
   uint8_t* data_meta = nullptr;   // equals data where there is none
-  uint8_t* hard_start = nullptr;  // first byte of the buffer
+  uint8_t* hard_start = nullptr;  // where bpf_xdp_adjust_head() and _meta() may move to
   uint8_t* hard_end = nullptr;    // where bpf_xdp_adjust_tail() may move data_end to
   uint32_t ingress_ifindex = 0;
   uint32_t rx_queue_index = 0;
@@ -74,6 +86,8 @@ struct RunState {
   const Surroundings* surroundings = nullptr;
   PrintFunction print = nullptr;
   void* print_to = nullptr;
+  void* frame = nullptr;              // of who runs the program
+  const ChainCalls* chain = nullptr;  // null where the frame is in one buffer
   CallFunction call = nullptr;
   alignas(16) uint8_t context[32] = {};  // stands for xdp_md: its address is what programs hold
   alignas(16) uint8_t stack[(kMostFrames + 1) * kStackBytes] = {};

@@ -1,0 +1,105 @@
+// Objects of programs: that they can be read, that their programs can be run, that their maps take what the file puts
+// in.
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "app/config_check.h"
+#include "app/config_units.h"
+#include "app/device.h"
+#include "app/object_maps.h"
+#include "xdp_emul/bpf/object.h"
+#include "xdp_emul/bpf/program.h"
+
+namespace halfpage {
+namespace {
+
+// Objects by file, each read once.
+class Objects {
+ public:
+  const absl::StatusOr<bpf::Object>& Read(const std::string& file) {
+    const auto found = objects_.find(file);
+    return found != objects_.end() ? found->second : objects_.emplace(file, bpf::ReadObject(file)).first->second;
+  }
+
+ private:
+  std::map<std::string, absl::StatusOr<bpf::Object>> objects_;
+};
+
+// "gate" for an object that the list has before place `before`; null where it has none.
+const ProgramConfig* Sharer(const Config& config, size_t before) {
+  for (size_t i = 0; i < before; ++i) {
+    const ProgramConfig& other = config.programs[i];
+    if (other.kind == ProgramKind::kObject && other.name == config.programs[before].maps_of) return &other;
+  }
+  return nullptr;
+}
+
+void CheckMaps(const Config& config, const ProgramConfig& program, const std::string& path, const bpf::MapSet& maps,
+               FaultList& faults) {
+  std::vector<std::string> devices;
+  for (const Device& device : ListDevices(config)) devices.push_back(device.name);
+  for (size_t m = 0; m < program.maps.size(); ++m) {
+    const std::string item = absl::StrCat(path, ".maps[", m, "]");
+    if (faults.Touches(item)) continue;
+    const absl::Status status = FillMap(program.maps[m], devices, maps);
+    if (!status.ok()) faults.Fault(item, std::string(status.message()));
+  }
+}
+
+void CheckObject(const Config& config, size_t number, Objects& objects, FaultList& faults) {
+  const ProgramConfig& program = config.programs[number];
+  const std::string path = absl::StrCat("programs[", number, "]");
+  if (faults.Touches(path + ".object") || program.object.empty()) return;
+  const absl::StatusOr<bpf::Object>& object = objects.Read(program.object);
+  if (!object.ok()) {
+    faults.Fault(path + ".object", std::string(object.status().message()));
+    return;
+  }
+  if (!program.maps_of.empty()) {
+    const ProgramConfig* sharer = Sharer(config, number);
+    if (sharer == nullptr || sharer->object != program.object || !sharer->maps_of.empty()) {
+      faults.Fault(path + ".maps_of", absl::StrCat(Shown(program.maps_of),
+                                                   " is no program before this one with the same object and maps of "
+                                                   "its own: name such a program, or remove this key"));
+    }
+  }
+  const auto code = bpf::FindProgram(*object, program.program);
+  if (!code.ok()) {
+    faults.Fault(path + ".function", std::string(code.status().message()));
+    return;
+  }
+  auto maps = bpf::MapSet::Create(*object, static_cast<uint32_t>(config.lcores.workers.size()));
+  if (!maps.ok()) {
+    faults.Fault(path + ".object", std::string(maps.status().message()));
+    return;
+  }
+  const auto made = bpf::Program::Create(**code, *object, maps->get());
+  if (!made.ok()) faults.Fault(path + ".object", std::string(made.status().message()));
+  CheckMaps(config, program, path, **maps, faults);
+}
+
+}  // namespace
+
+void FillInObjects(Config& config) {
+  Objects objects;
+  for (ProgramConfig& program : config.programs) {
+    if (program.kind != ProgramKind::kObject) continue;
+    const absl::StatusOr<bpf::Object>& object = objects.Read(program.object);
+    if (!object.ok()) continue;
+    const auto code = bpf::FindProgram(*object, program.program);
+    if (code.ok()) program.frags = (*code)->frags;
+  }
+}
+
+void CheckObjects(const Config& config, FaultList& faults) {
+  Objects objects;
+  for (size_t i = 0; i < config.programs.size(); ++i) {
+    if (config.programs[i].kind == ProgramKind::kObject) CheckObject(config, i, objects, faults);
+  }
+}
+
+}  // namespace halfpage

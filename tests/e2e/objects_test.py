@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""`kind: object`: unmodified XDP objects on devices, compiled and interpreted."""
+
+import json
+import sys
+
+import captures
+import tap
+from launch import HALFPAGE, expect_good, halfpage, nothing_left, scratch
+
+OBJECTS = HALFPAGE.parents[1] / 'tests' / 'bpf'
+FORWARD = OBJECTS / 'forward.bpf.o'
+DEBIAN = '/usr/lib/x86_64-linux-gnu/bpf/'
+
+HEAD = '''version: 1
+eal: {preset: lab, memory: 128MiB}
+pools:
+  - {name: packets, size: 2048, data_room: 2176, cache: 32}
+'''
+PAIRS = '''veth:
+  - {name: a, ends: [{name: veth0, program: gate, sink: passed, mtu: MTU}, {name: veth1, sink: back, mtu: MTU, gro: true}]}
+  - {name: b, ends: [{name: veth2}, {name: veth3, sink: over, gro: true}]}
+sinks:
+  - {name: passed, kind: pcap, file: passed.pcap}
+  - {name: back, kind: pcap, file: back.pcap}
+  - {name: over, kind: pcap, file: over.pcap}
+traffic:
+  - {name: frames, source: capture, file: in.pcap, into: veth1, pool: packets, burst: 8}
+measure: {duration: 20s}
+'''
+
+
+def compiled():
+    """Whether this build has the compiler."""
+    return (HALFPAGE.parents[1] / 'xdp_emul/bpf/libhalfpage_bpf_llvm.so').exists()
+
+
+def run_both(programs, frames, mtu=1500):
+    """Runs the configuration compiled and interpreted. Both must agree; gives the report and the captures."""
+    results = []
+    for jit in ('auto', 'off'):
+        with scratch() as folder, nothing_left():
+            (folder / 'in.pcap').write_bytes(captures.written(frames))
+            text = HEAD + 'programs:\n' + programs.replace('JIT', jit) + PAIRS.replace('MTU', str(mtu))
+            (folder / 'run.yaml').write_text(text)
+            ended = halfpage('--config', folder / 'run.yaml', '--json', folder / 'report.json', cwd=folder)
+            expect_good(ended)
+            report = json.loads((folder / 'report.json').read_text())
+            wanted = 'LLVM' if jit == 'auto' and compiled() else 'interpreter'
+            for each in report['objects']:
+                tap.expect(each['run_by'] == wanted, each)
+            files = {name: captures.read(folder / f'{name}.pcap') for name in ('passed', 'back', 'over')}
+            results.append((report, files))
+    tap.expect(results[0][1] == results[1][1], 'compiled and interpreted differ in what came out')
+    tap.expect(results[0][0]['devices'][0]['verdicts'] == results[1][0]['devices'][0]['verdicts'], 'verdicts differ')
+    return results[0]
+
+
+def verdicts(report):
+    return {name: count for name, count in report['devices'][0]['verdicts'].items() if count}
+
+
+def sent_by(last):
+    """A frame of 60 bytes whose sender's address ends in `last`."""
+    return bytes.fromhex('020000000001' '0200000000') + bytes([last]) + bytes.fromhex('88b5') + bytes(46)
+
+
+@tap.subtest("Debian's xdp-filter judges frames on a device, by entries that the configuration puts into its maps")
+def _():
+    frames = [captures.udp(b'x' * 30, 5000, port) for port in (9, 53, 9, 80)]
+    report, files = run_both(
+        f'  - {{name: gate, kind: object, object: {DEBIAN}xdpfilt_dny_udp.o, jit: JIT,\n'
+        '     maps: [{map: filter_ports, key: "hex:00090000", value: 10}]}\n', frames)
+    tap.expect(verdicts(report) == {'pass': 2, 'drop': 2}, verdicts(report))
+    tap.expect(files['passed'] == [frames[0], frames[2]], files)
+    view = report['objects'][0]
+    tap.expect(view['runs'] == 4 and view['verdicts']['drop'] == 2 and view['instructions'] > 200, view)
+    tap.expect('filter_ports (percpu_array)' in view['maps'], view)
+
+
+@tap.subtest('a chain shows the next program what the last one passed, built-in or not')
+def _():
+    frames = [captures.udp(b'x' * 30, 5000, port) for port in (9, 53, 80)]
+    report, files = run_both(
+        f'  - {{name: udp, kind: object, object: {OBJECTS}/basic.bpf.o, function: udp_drop, jit: JIT}}\n'
+        f'  - {{name: swap, kind: object, object: {OBJECTS}/basic.bpf.o, function: swap, jit: JIT}}\n'
+        '  - {name: web, kind: filter, rules: [{destination_port: 80, verdict: aborted}]}\n'
+        '  - {name: gate, kind: chain, programs: [udp, web, swap]}\n', frames)
+    tap.expect(verdicts(report) == {'drop': 1, 'aborted': 1, 'tx': 1}, verdicts(report))
+    tap.expect(files['back'] == [frames[1][6:12] + frames[1][:6] + frames[1][12:]], files)
+    tap.expect([each['runs'] for each in report['objects']] == [3, 1], report['objects'])
+
+
+@tap.subtest('metadata of one program is there for the next of the chain')
+def _():
+    report, _files = run_both(
+        f'  - {{name: put, kind: object, object: {FORWARD}, function: put_meta, jit: JIT}}\n'
+        f'  - {{name: get, kind: object, object: {FORWARD}, function: get_meta, jit: JIT}}\n'
+        '  - {name: gate, kind: chain, programs: [put, get]}\n', [sent_by(1)])
+    tap.expect(verdicts(report) == {'tx': 1}, verdicts(report))
+
+
+@tap.subtest('a program puts a tag in front, in the headroom that is there')
+def _():
+    frames = captures.made_up([60, 1500])
+    report, files = run_both(f'  - {{name: gate, kind: object, object: {OBJECTS}/basic.bpf.o, function: add_tag, jit: JIT}}\n',
+                             frames)
+    tap.expect(verdicts(report) == {'tx': 2}, verdicts(report))
+    tap.expect(files['back'] == [frame[:12] + bytes([0x81, 0, 0, 42]) + frame[12:] for frame in frames], files)
+
+
+@tap.subtest('frames in several buffers are read, written, moved and cut by a program of section xdp.frags')
+def _():
+    frames = captures.made_up([2100, 4000, 60])
+    report, files = run_both(f'  - {{name: one, kind: object, object: {FORWARD}, function: mark, jit: JIT}}\n'
+                             f'  - {{name: two, kind: object, object: {FORWARD}, function: front, jit: JIT}}\n'
+                             '  - {name: gate, kind: chain, programs: [one, two]}\n', frames, mtu=4096)
+    tap.expect(verdicts(report) == {'pass': 2, 'drop': 1}, verdicts(report))
+    wanted = []
+    for frame in frames[:2]:
+        marked = (frame[:2000] + b'halfpage' + frame[2008:])[:len(frame) - 100]
+        wanted.append(marked[:12] + bytes([0x81, 0, 0, 7]) + marked[12:])
+    tap.expect(files['passed'] == wanted, [len(frame) for frame in files['passed']])
+
+
+@tap.subtest('redirects leave through the device that a map or an interface number names, or count as bad targets')
+def _():
+    frames = [sent_by(last) for last in (0, 1, 255, 254, 7, 0)]
+    report, files = run_both(
+        f'  - {{name: gate, kind: object, object: {FORWARD}, function: steer, jit: JIT,\n'
+        '     maps: [{map: outs, key: 0, device: veth2}, {map: outs, key: 1, value: 99}]}\n', frames)
+    tap.expect(verdicts(report) == {'redirect': 5, 'drop': 1}, verdicts(report))
+    tap.expect(files['over'] == [frames[0], frames[5]], files['over'])
+    tap.expect(files['back'] == [frames[2]], files['back'])
+    tap.expect(report['devices'][0]['redirect']['errors']['bad_target'] == 2, report['devices'][0])
+
+
+@tap.subtest('a fault aborts the frame, is counted, and is told with instruction and packet')
+def _():
+    report, files = run_both(f'  - {{name: gate, kind: object, object: {FORWARD}, function: careless, jit: JIT}}\n',
+                             [bytes(60), bytes(200), bytes(64)])
+    tap.expect(verdicts(report) == {'aborted': 2, 'pass': 1}, verdicts(report))
+    tap.expect(report['devices'][0]['faults']['program_fault'] == 2, report['devices'][0])
+    view = report['objects'][0]
+    tap.expect(view['faults'] == 2 and 'byte 100 of a packet of 60' in view['first_fault'], view)
+    tap.expect(len(files['passed']) == 1, files)
+    report, _files = run_both(f'  - {{name: gate, kind: object, object: {FORWARD}, function: seven, jit: JIT}}\n', [bytes(60)])
+    tap.expect(verdicts(report) == {'aborted': 1} and report['objects'][0]['unknown'] == 1, report['objects'])
+
+
+@tap.subtest('what is wrong with an object is told before the run, with the key that says it')
+def _():
+    cases = [
+        ('object: nowhere.o', ('programs[0].object', 'nowhere.o')),
+        (f'object: {FORWARD}', ('programs[0].function', 'choose one of', 'steer')),
+        (f'object: {FORWARD}, function: stear', ('programs[0].function', 'stear', 'steer')),
+        (f'object: {FORWARD}, function: steer, maps: [{{map: out, key: 0, value: 1}}]', ('programs[0].maps[0]', 'outs')),
+        (f'object: {FORWARD}, function: steer, maps: [{{map: outs, key: 9, value: 1}}]', ('programs[0].maps[0]', '8 entries')),
+        (f'object: {FORWARD}, function: steer, maps: [{{map: outs, key: 0, device: veth9}}]', ('maps[0]', 'veth9', 'veth0')),
+        (f'object: {FORWARD}, function: steer, maps_of: gate', ('programs[0].maps_of', 'before')),
+        (f'object: {FORWARD}, function: steer, frags: true', ('programs[0].frags', 'object')),
+    ]
+    for keys, words in cases:
+        text = HEAD + f'programs:\n  - {{name: gate, kind: object, {keys}}}\n' + PAIRS.replace('MTU', '1500')
+        with scratch() as folder:
+            (folder / 'in.pcap').write_bytes(captures.written([bytes(60)]))
+            (folder / 'run.yaml').write_text(text)
+            ended = halfpage('--config', folder / 'run.yaml', '--check')
+        tap.expect(ended.code == 2, keys, ended)
+        for word in words:
+            tap.expect(word in ended.err, f'stderr does not say: {word}', ended)
+
+
+if __name__ == '__main__':
+    sys.exit(tap.main())

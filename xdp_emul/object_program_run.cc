@@ -1,0 +1,178 @@
+// Hot path: an object's program over a burst. Per frame: where its bytes are, one call, what became of it.
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include <cstring>
+
+#include "xdp_emul/frame.h"
+#include "xdp_emul/object_lane.h"
+
+namespace halfpage {
+namespace {
+
+constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
+constexpr auto kRedirect = static_cast<uint8_t>(XdpAction::kRedirect);
+constexpr uint8_t kUnknown = kXdpActions;  // in the packed counts only
+constexpr uint32_t kTimedEvery = 64;       // bursts
+
+rte_mbuf* FrameOf(const bpf::RunState& state) {
+  return static_cast<rte_mbuf*>(state.frame);
+}
+
+void PointAt(bpf::RunState* state, const rte_mbuf* frame) {
+  auto* const data = rte_pktmbuf_mtod(frame, uint8_t*);
+  state->data = data;
+  state->data_meta = data;
+  state->data_end = data + frame->data_len;
+}
+
+// Takes over what the program made of the first buffer's ends. The others' are changed at once.
+void StoreEnds(const bpf::RunState& state, rte_mbuf* frame) {
+  const auto length = static_cast<uint16_t>(state.data_end - state.data);
+  frame->pkt_len = frame->pkt_len - frame->data_len + length;
+  frame->data_len = length;
+  frame->data_off = static_cast<uint16_t>(state.data - static_cast<uint8_t*>(frame->buf_addr));
+}
+
+// Helpers on frames in several buffers.
+uint64_t ChainLength(const bpf::RunState& state) {
+  const rte_mbuf* frame = FrameOf(state);
+  return frame->pkt_len - frame->data_len + static_cast<uint64_t>(state.data_end - state.data);
+}
+
+// Calls `each(part, bytes)` for the parts of [offset, offset + size), which is inside the frame.
+template <typename Each>
+void ForParts(bpf::RunState* state, uint32_t offset, uint32_t size, Each each) {
+  rte_mbuf* frame = FrameOf(*state);
+  StoreEnds(*state, frame);
+  for (const rte_mbuf* part = frame; size != 0; part = part->next) {
+    if (offset >= part->data_len) {
+      offset -= part->data_len;
+      continue;
+    }
+    const uint32_t here = part->data_len - offset < size ? part->data_len - offset : size;
+    each(rte_pktmbuf_mtod_offset(part, uint8_t*, offset), here);
+    offset = 0;
+    size -= here;
+  }
+}
+
+void ChainRead(bpf::RunState* state, uint32_t offset, void* to, uint32_t size) {
+  auto* out = static_cast<uint8_t*>(to);
+  ForParts(state, offset, size, [&out](const uint8_t* part, uint32_t bytes) {
+    memmove(out, part, bytes);
+    out += bytes;
+  });
+}
+
+void ChainWrite(bpf::RunState* state, uint32_t offset, const void* from, uint32_t size) {
+  const auto* in = static_cast<const uint8_t*>(from);
+  ForParts(state, offset, size, [&in](uint8_t* part, uint32_t bytes) {
+    memmove(part, in, bytes);
+    in += bytes;
+  });
+}
+
+int ChainAdjustTail(bpf::RunState* state, int32_t delta) {
+  rte_mbuf* frame = FrameOf(*state);
+  StoreEnds(*state, frame);
+  if (!FrameView(frame).AdjustTail(delta)) return -22;  // EINVAL
+  state->data_end = state->data + frame->data_len;
+  return 0;
+}
+
+constexpr bpf::ChainCalls kChainCalls = {ChainLength, ChainRead, ChainWrite, ChainAdjustTail};
+
+}  // namespace
+
+DeviceIndex ObjectProgram::TargetOf(const bpf::RunState& state) const {
+  const bpf::RedirectTarget& redirect = state.redirect;
+  if (redirect.flags == bpf::RedirectTarget::kNone) return kNoDevice;
+  uint64_t interface = redirect.key;
+  if (redirect.map != nullptr) {
+    const auto key = static_cast<uint32_t>(redirect.key);
+    const uint8_t* value = redirect.map->Lookup(reinterpret_cast<const uint8_t*>(&key), state.worker);
+    uint32_t stored = 0;
+    if (value != nullptr) memcpy(&stored, value, sizeof(stored));
+    interface = stored;
+  }
+  return interface - 1 < devices_ ? static_cast<DeviceIndex>(interface - 1) : kNoDevice;
+}
+
+template <bool kReshapes>
+int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts,
+                             Lane* lane) const {
+  bpf::RunState& state = lane->state;
+  const bpf::Program& program = *program_;
+  uint8_t metadata[kMaxBurst];
+  uint64_t counts = 0;  // 8 bits for each action
+  uint8_t action = 0;
+  for (uint16_t i = 0; i < n; ++i) {
+    rte_mbuf* frame = frames[i];
+    PointAt(&state, frame);
+    if (__builtin_expect(verdicts->has_metadata, 0)) state.data_meta -= verdicts->metadata[i];
+    if (kReshapes) {
+      state.hard_start = static_cast<uint8_t*>(frame->buf_addr);
+      state.hard_end = state.hard_start + frame->buf_len;
+    }
+    if (frags_) {
+      state.frame = frame;
+      state.chain = frame->nb_segs == 1 ? nullptr : &kChainCalls;
+    }
+    const uint32_t verdict = program.RunNext(&state);
+    if (kReshapes) {
+      StoreEnds(state, frame);
+      metadata[i] = static_cast<uint8_t>(state.data - state.data_meta);
+    }
+    action = verdict < kXdpActions ? static_cast<uint8_t>(verdict) : kUnknown;
+    counts += uint64_t{1} << (8 * action);
+    if (__builtin_expect(action == kUnknown, 0)) action = kAborted;
+    if (__builtin_expect(state.Failed(), 0)) {
+      verdicts->faults.Add(owner, Refusal::kProgramFault);
+      lane->faults.Add(1);
+      if (!lane->has_fault.load(std::memory_order_relaxed)) {
+        lane->fault = state.fault;
+        lane->has_fault.store(true, std::memory_order_release);
+      }
+    }
+    if (action == kRedirect) verdicts->target[i] = TargetOf(state);
+    verdicts->action[i] = action;
+  }
+  if (kReshapes && (sets_metadata_ || verdicts->has_metadata)) {
+    memcpy(verdicts->metadata, metadata, n);
+    verdicts->has_metadata = true;
+  }
+  lane->runs.Add(n);
+  if (__builtin_expect(counts == uint64_t{n} << (8 * action), 1)) {
+    lane->verdicts[action].Add(n);
+    return action;
+  }
+  for (int a = 0; a < kXdpActions; ++a) lane->verdicts[a].Add(counts >> (8 * a) & 255);
+  lane->unknown.Add(counts >> (8 * kUnknown) & 255);
+  return -1;
+}
+
+int ObjectProgram::Run(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts) const {
+  const Origin& from = *verdicts->from;
+  Lane& lane = lanes_[from.worker];
+  lane.state.ingress_ifindex = from.interface;
+  lane.state.rx_queue_index = from.queue;
+  program_->Begin(&lane.state);
+  const bool timed = ++lane.bursts % kTimedEvery == 0;
+  maps_->epochs().Enter(from.worker);
+  const uint64_t begin = timed ? rte_rdtsc() : 0;
+  const int alike = reshapes_ ? RunFrames<true>(owner, frames, n, verdicts, &lane)
+                              : RunFrames<false>(owner, frames, n, verdicts, &lane);
+  if (timed) {
+    lane.timed_cycles.Add(rte_rdtsc() - begin);
+    lane.timed_runs.Add(n);
+  }
+  maps_->epochs().Leave(from.worker);
+  return alike;
+}
+
+int Program::RunObject(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
+  return program.object_->Run(program, frames, n, verdicts);
+}
+
+}  // namespace halfpage
