@@ -5,21 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "xdp_emul/maps.h"
 #include "xdp_emul/object_program.h"
 #include "xdp_emul/packet_headers.h"
 
 namespace halfpage {
 namespace {
-
-absl::StatusOr<DeviceIndex> FindDevice(const ProgramConfig& config, const std::string& target,
-                                       const std::vector<std::string>& device_names) {
-  const auto found = std::find(device_names.begin(), device_names.end(), target);
-  if (found == device_names.end()) {
-    return absl::InvalidArgumentError(absl::StrFormat("program %s: redirect target `%s` is no device end; there are %s",
-                                                      config.name, target, absl::StrJoin(device_names, ", ")));
-  }
-  return static_cast<DeviceIndex>(found - device_names.begin());
-}
 
 // Puts into the key's terms what the rule asks of single values; ranges of ports remain.
 void SetKey(CompiledRule& rule) {
@@ -89,10 +80,25 @@ void Program::CompileConstant(XdpAction action) {
   action_ = static_cast<uint8_t>(action);
 }
 
+absl::StatusOr<DeviceIndex> Program::FindTarget(const std::string& device, const std::string& map, uint32_t key,
+                                                const std::vector<std::string>& device_names) const {
+  if (!map.empty()) {
+    const RedirectMap* found = maps_ == nullptr ? nullptr : maps_->Find(map);
+    if (found != nullptr) return found->TargetOf(key);
+    return absl::InvalidArgumentError(absl::StrFormat("program %s: there is no map `%s`", config_.name, map));
+  }
+  const auto found = std::find(device_names.begin(), device_names.end(), device);
+  if (found == device_names.end()) {
+    return absl::InvalidArgumentError(absl::StrFormat("program %s: redirect target `%s` is no device end; there are %s",
+                                                      config_.name, device, absl::StrJoin(device_names, ", ")));
+  }
+  return static_cast<DeviceIndex>(found - device_names.begin());
+}
+
 // The target of a verdict that is the same for all frames.
 absl::Status Program::CompileTarget(const std::vector<std::string>& device_names) {
   if (action_ != static_cast<uint8_t>(XdpAction::kRedirect)) return absl::OkStatus();
-  const auto target = FindDevice(config_, config_.target, device_names);
+  const auto target = FindTarget(config_.target, config_.map, config_.key, device_names);
   if (!target.ok()) return target.status();
   target_ = *target;
   return absl::OkStatus();
@@ -102,14 +108,14 @@ absl::Status Program::CompileFilter(const std::vector<std::string>& device_names
   run_ = RunFilter;
   action_ = static_cast<uint8_t>(config_.fallback);
   if (config_.fallback == XdpAction::kRedirect) {
-    const auto target = FindDevice(config_, config_.fallback_target, device_names);
+    const auto target = FindTarget(config_.fallback_target, "", 0, device_names);
     if (!target.ok()) return target.status();
     target_ = *target;
   }
   for (const FilterRule& rule : config_.rules) {
     CompiledRule compiled = Compile(rule);
     if (rule.verdict == XdpAction::kRedirect) {
-      const auto target = FindDevice(config_, rule.target, device_names);
+      const auto target = FindTarget(rule.target, rule.map, rule.key, device_names);
       if (!target.ok()) return target.status();
       compiled.target = *target;
     }
@@ -168,9 +174,11 @@ absl::Status Program::CompileObject(size_t devices, const std::vector<const Prog
 }
 
 absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
-                                        const std::vector<const Program*>& programs, uint32_t workers) {
+                                        const std::vector<const Program*>& programs, uint32_t workers,
+                                        const RedirectMaps* maps) {
   Program program;
   program.config_ = config;
+  program.maps_ = maps;
   program.frags_ = config.frags;
   absl::Status status;
   switch (config.kind) {
@@ -245,8 +253,11 @@ bool Program::CanTransmit() const {
 }
 
 bool Program::CanRedirectTo(DeviceIndex device) const {
-  return target_ == device || (object_ != nullptr && object_->redirects()) ||
-         std::any_of(rules_.begin(), rules_.end(), [=](const CompiledRule& rule) { return rule.target == device; }) ||
+  const auto leads = [this, device](DeviceIndex target) {
+    return maps_ != nullptr ? maps_->Leads(target, device) : target == device;
+  };
+  return leads(target_) || (object_ != nullptr && object_->redirects()) ||
+         std::any_of(rules_.begin(), rules_.end(), [&](const CompiledRule& rule) { return leads(rule.target); }) ||
          std::any_of(links_.begin(), links_.end(), [=](const Program* link) { return link->CanRedirectTo(device); });
 }
 

@@ -27,6 +27,7 @@ inline constexpr DeviceIndex kNoDevice = UINT16_MAX;
 
 class ObjectProgram;
 class Program;
+class RedirectMaps;
 
 // Where the frames of a burst come from, for programs that ask.
 struct Origin {
@@ -53,7 +54,7 @@ struct ProgramFaults {
 };
 
 // What a program is told and says of a burst: where it comes from; an XdpAction per frame, and for kRedirect the device
-// that the frame leaves through.
+// that the frame leaves through, or another target (maps.h).
 struct Verdicts {
   uint8_t action[kMaxBurst];
   DeviceIndex target[kMaxBurst];
@@ -98,11 +99,12 @@ struct CompiledAddresses {
 class Program {
  public:
   // Compiles `config`; `device_names` by DeviceIndex. `programs` are those that a chain may name, or an object share
-  // maps with: they stay where they are as long as the chain. `workers`: how many may run an object's program. Errors:
-  // InvalidArgument naming the program and the target or link that does not exist; of an object those of
-  // ObjectProgram::Create().
+  // maps with, `maps` those that redirects may go into: they stay where they are as long as the program. `workers`: how
+  // many may run an object's program. Errors: InvalidArgument naming the program and the target, map or link that does
+  // not exist; of an object those of ObjectProgram::Create().
   static absl::StatusOr<Program> Create(const ProgramConfig& config, const std::vector<std::string>& device_names,
-                                        const std::vector<const Program*>& programs = {}, uint32_t workers = 1);
+                                        const std::vector<const Program*>& programs = {}, uint32_t workers = 1,
+                                        const RedirectMaps* maps = nullptr);
 
   const std::string& name() const { return config_.name; }
   const ProgramConfig& config() const { return config_; }
@@ -121,7 +123,8 @@ class Program {
   // Names of these counters in order.
   std::vector<std::string> hit_names() const;
 
-  // Whether a verdict can be kTx, or kRedirect to `device`: what rings must be ready for.
+  // Whether a verdict can be kTx, or a redirect end at `device` or another direct number (maps.h), as maps stand now:
+  // what rings must be ready for.
   bool CanTransmit() const;
   bool CanRedirectTo(DeviceIndex device) const;
 
@@ -148,6 +151,8 @@ class Program {
   static int RunChain(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
 
   // One for each kind: what Create() adds to a program of it.
+  absl::StatusOr<DeviceIndex> FindTarget(const std::string& device, const std::string& map, uint32_t key,
+                                         const std::vector<std::string>& device_names) const;
   absl::Status CompileTarget(const std::vector<std::string>& device_names);
   absl::Status CompileFilter(const std::vector<std::string>& device_names);
   absl::Status CompileChain(const std::vector<const Program*>& programs);
@@ -157,6 +162,7 @@ class Program {
   RunFunction run_ = nullptr;
   uint8_t action_ = 0;              // of kPass, kDrop, kAborted, kTouch, kAdjust; the filter's default
   DeviceIndex target_ = kNoDevice;  // of kRedirect and of such an action; the filter's default
+  const RedirectMaps* maps_ = nullptr;
   std::vector<CompiledRule> rules_;
   std::vector<CompiledAddresses> addresses_;  // by rule
   std::vector<const Program*> links_;         // of a chain

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "xdp_emul/map_config.h"
 #include "xdp_emul/xdp_action.h"
 
 namespace halfpage {
@@ -69,14 +70,18 @@ struct FilterRule {
   std::optional<PortRange> source_port;  // TCP, UDP or SCTP; never matches a later fragment
   std::optional<PortRange> destination_port;
   XdpAction verdict = XdpAction::kPass;
-  std::string target;  // device end that kRedirect sends through
+  std::string target;  // device end that kRedirect sends through, or
+  std::string map;     // the map, and the key in it
+  uint32_t key = 0;    // or kKeyOfQueue
 };
 
 struct ProgramConfig {
   std::string name;
   ProgramKind kind = ProgramKind::kPass;
   bool frags = false;                     // may be shown chained frames (the kernel's xdp.frags)
-  std::string target;                     // kRedirect: device end that frames leave through
+  std::string target;                     // kRedirect: device end that frames leave through, or
+  std::string map;                        // kRedirect: the map, and the key in it
+  uint32_t key = 0;                       // or kKeyOfQueue
   std::vector<FilterRule> rules;          // kFilter
   XdpAction fallback = XdpAction::kPass;  // kFilter: verdict of a frame that no rule matches (`default:`)
   std::string fallback_target;            // kFilter: device end where `default: redirect`

@@ -6,6 +6,7 @@
 #include <rte_ring.h>
 
 #include "mempool/buffer_stamp.h"
+#include "xdp_emul/map_redirect.h"
 
 namespace halfpage {
 namespace {
@@ -36,6 +37,11 @@ SendResult SendXdp(ReceiveQueue& queue, Transmit& to, uint16_t tx_queue, rte_mbu
 }
 
 void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  if (__builtin_expect(queue.remote, 0)) {
+    queue.counters.tx_errors[static_cast<int>(Refusal::kBadTarget)].Add(n);
+    FreeBurst(frames, n, facts);
+    return;
+  }
   Stamp(queue, frames, n, RingStage(queue, queue.device));
   Transmit& to = queue.transmit[queue.device];
   const SendResult result = SendXdp(queue, to, queue.queue, frames, n, facts);
@@ -44,21 +50,11 @@ void TransmitBack(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, const Burs
 }
 
 void SendToTarget(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
-  if (__builtin_expect(target == kNoDevice, 0)) {
-    queue.counters.redirect_errors[static_cast<int>(Refusal::kBadTarget)].Add(n);
-    FreeBurst(frames, n, facts);
-    return;
+  if (__builtin_expect(target >= kFirstSinkTarget, 0)) {
+    RedirectByMap(queue, target, frames, n, facts);
+  } else {
+    RedirectToDevice(queue, target, frames, n, facts);
   }
-  Transmit& to = queue.transmit[target];
-  Stamp(queue, frames, n, RingStage(queue, target));
-  const uint16_t tx_queue = queue.queue % to.queues;
-  const SendResult result = SendXdp(queue, to, tx_queue, frames, n, facts);
-  queue.counters.redirect_sent.Add(result.sent);
-  if (queue.xmit != nullptr) {
-    queue.xmit[target][tx_queue].sent.Add(result.sent);
-    queue.xmit[target][tx_queue].errors.Add(n - result.sent);
-  }
-  CountErrors(queue.counters.redirect_errors, result, n);
 }
 
 // Frames of one target leave together, in their order; targets in the order of their first frames.
@@ -160,6 +156,19 @@ void ActMixed(ReceiveQueue& queue, rte_mbuf** frames, const Verdicts& verdicts, 
 
 }  // namespace
 
+void RedirectToDevice(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
+  Transmit& to = queue.transmit[target];
+  Stamp(queue, frames, n, RingStage(queue, target));
+  const uint16_t tx_queue = queue.queue % to.queues;
+  const SendResult result = SendXdp(queue, to, tx_queue, frames, n, facts);
+  queue.counters.redirect_sent.Add(result.sent);
+  if (queue.xmit != nullptr) {
+    queue.xmit[target][tx_queue].sent.Add(result.sent);
+    queue.xmit[target][tx_queue].errors.Add(n - result.sent);
+  }
+  CountErrors(queue.counters.redirect_errors, result, n);
+}
+
 uint16_t Poll(ReceiveQueue& queue) {
   rte_mbuf* frames[kMaxBurst];
   queue.counters.polls.Add(1);
@@ -168,24 +177,28 @@ uint16_t Poll(ReceiveQueue& queue) {
     queue.counters.empty_polls.Add(1);
     return 0;
   }
-  BurstFacts facts = Survey(frames, n);
+  const BurstFacts facts = Survey(frames, n);
   queue.counters.packets.Add(n);
   queue.counters.bytes.Add(facts.bytes);
-  const uint16_t received = n;
   NoteWaiting(queue, n);
   Stamp(queue, frames, n, queue.owners != nullptr ? queue.owners->poll : 0);
+  Judge(queue, frames, n, facts);
+  return n;
+}
+
+void Judge(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, BurstFacts facts) {
   if (queue.program == nullptr) {
     ActAlike(queue, kPass, frames, nullptr, n, facts);
-    return received;
+    return;
   }
   if (__builtin_expect((!facts.simple | queue.look_at_simple) && queue.converter != nullptr, 0)) {
     n = MakePrivate(queue, frames, n);
-    if (n == 0) return received;
+    if (n == 0) return;
     facts = Survey(frames, n);
   }
   if (__builtin_expect(facts.chained && !queue.program->frags(), 0)) {
     n = RefuseChained(queue, frames, n);
-    if (n == 0) return received;
+    if (n == 0) return;
     facts = Survey(frames, n);
   }
   Verdicts verdicts;
@@ -200,7 +213,6 @@ uint16_t Poll(ReceiveQueue& queue) {
   } else {
     ActMixed(queue, frames, verdicts, n, facts);
   }
-  return received;
 }
 
 }  // namespace halfpage

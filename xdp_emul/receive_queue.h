@@ -15,9 +15,12 @@ struct rte_ring;
 
 namespace halfpage {
 
+struct MapWays;
+
 // What the polls of one queue have seen. The worker that polls it writes. At rest
 //   packets = verdicts[all] + refused[all]         (each frame received has one verdict or none was asked)
-//   verdicts[kTx] = tx_sent + errors of tx, verdicts[kRedirect] = redirect_sent + errors of redirect
+//   verdicts[kTx] = tx_sent + errors of tx
+//   verdicts[kRedirect] + redirect_copies = redirect_sent + errors of redirect
 //   verdicts[kAborted] >= faults[all]              (the rest is what programs said themselves)
 // A queue without a program passes everything: verdicts[kPass] = packets.
 struct alignas(64) ReceiveCounters {
@@ -30,6 +33,9 @@ struct alignas(64) ReceiveCounters {
   Counter tx_errors[kRefusals];
   Counter redirect_sent;
   Counter redirect_errors[kRefusals];
+  Counter redirect_copies;     // frames that a broadcast wanted beside those that came
+  Counter redirect_to_sinks;   // of those sent: through no device, into a user's rings
+  Counter redirect_to_lanes;   // and to other workers
   Counter refused[kRefusals];  // before any program
   Counter faults[kRefusals];   // what programs could not do
   Counter high_water;          // most frames that waited, as polls found them
@@ -67,6 +73,8 @@ struct ReceiveQueue {
   const rte_ring* ring = nullptr;       // frames wait here; null: not known
   Transmit* transmit = nullptr;         // the worker's ways into all devices, by DeviceIndex
   XmitCounters* const* xmit = nullptr;  // the worker's, by DeviceIndex and transmit queue
+  const MapWays* ways = nullptr;        // the worker's, beyond devices; null: there are no maps
+  bool remote = false;                  // judges what another worker received (cpu_ring.h)
   SinkLane* sink = nullptr;
   const OwnerStages* owners = nullptr;  // null: not tracked
   Origin origin;                        // for programs
@@ -76,5 +84,9 @@ struct ReceiveQueue {
 // Polls the queue once, for at most `budget` frames, and gives how many came. All of them have left the worker's hands
 // afterwards. Hot; the queue's own worker.
 uint16_t Poll(ReceiveQueue& queue);
+
+// What Poll() does with what it received: judges `n` (1 to kMaxBurst) frames that `facts` was taken of, and acts. The
+// frames are gone afterwards. Hot; the queue's own worker.
+void Judge(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n, BurstFacts facts);
 
 }  // namespace halfpage
