@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "app/snapshot.h"
-#include "mempool/page_frag.h"
 
 namespace halfpage {
 
@@ -15,7 +14,6 @@ struct RunResult {
   std::string config_file;
   Snapshot snapshot;
   uint64_t planned_page_bytes = 0;      // chunks that --plan foretells for all buffers out, 0: no page_frag pool
-  PageFragArenaUse arenas;              // of all sockets together
   uint64_t trimmed_bytes = 0;           // given back to EAL while the run went on
   std::vector<std::string> imbalances;  // of CheckLedger()
   std::vector<std::string> leaks;       // of CheckLeaks()

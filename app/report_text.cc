@@ -191,10 +191,11 @@ std::string MemoryLine(const RunResult& result) {
   if (result.planned_page_bytes == 0) return "";
   std::string text = absl::StrFormat("page memory: planned %.1f MiB with all buffers out, peak %.1f MiB\n",
                                      static_cast<double>(result.planned_page_bytes) / (1 << 20),
-                                     static_cast<double>(result.arenas.peak_bytes) / (1 << 20));
-  if (result.arenas.limit_bytes != 0) {
+                                     static_cast<double>(result.snapshot.arenas.peak_bytes) / (1 << 20));
+  if (result.snapshot.arenas.limit_bytes != 0) {
     absl::StrAppendFormat(&text, "page memory: limit %.1f MiB, reached %u times\n",
-                          static_cast<double>(result.arenas.limit_bytes) / (1 << 20), result.arenas.limit_refusals);
+                          static_cast<double>(result.snapshot.arenas.limit_bytes) / (1 << 20),
+                          result.snapshot.arenas.limit_refusals);
   }
   if (result.trimmed_bytes != 0) {
     absl::StrAppendFormat(&text, "page memory: %.1f MiB given back while the run went on\n",
@@ -211,7 +212,7 @@ uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
 
 std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
   const DeviceSnapshot nobody;
-  const double seconds = now.seconds - before.seconds;
+  const double seconds = now.at - before.at;
   std::string text;
   for (size_t d = 0; d < now.devices.size(); ++d) {
     const DeviceSnapshot& device = now.devices[d];

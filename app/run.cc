@@ -94,19 +94,6 @@ bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
   return true;
 }
 
-// The arenas of all of the configuration's sockets together.
-PageFragArenaUse ReadArenas(const Config& config) {
-  PageFragArenaUse sum;
-  for (const int socket : ArenaSockets(config)) {
-    const PageFragArenaUse use = ReadPageFragArena(socket);
-    sum.bytes += use.bytes;
-    sum.peak_bytes += use.peak_bytes;
-    sum.limit_bytes += use.limit_bytes;
-    sum.limit_refusals += use.limit_refusals;
-  }
-  return sum;
-}
-
 std::vector<std::string> PciAddresses(const Config& config) {
   std::vector<std::string> addresses;
   for (const PortConfig& port : config.ports) {
@@ -139,7 +126,6 @@ int RunJob(const Config& config) {
   result.config_file = config.file;
   result.snapshot = (*topology)->Read();
   result.planned_page_bytes = PlannedChunkBytes(config);
-  result.arenas = ReadArenas(config);
   result.trimmed_bytes = trimmed;
   result.imbalances = CheckLedger(result.snapshot);
   result.leaks = CheckLeaks(result.snapshot);

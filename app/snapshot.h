@@ -1,5 +1,9 @@
-// Everything that a run has counted, as plain numbers: the one source of the text report, the statistics blocks, JSON
-// and the ledger.
+// Everything that a run has counted, as plain numbers: the one source of the text report, the statistics blocks, the
+// prompt, JSON, telemetry, metrics and the ledger.
+//
+// Taken by Topology::Read() without stopping workers: each number is that of some recent moment, and no counter is ever
+// lower than in an earlier snapshot. Nothing is set back by "clear": see baseline.h. Names and kinds for other programs
+// are in readings.h.
 #pragma once
 
 #include <array>
@@ -10,6 +14,7 @@
 
 #include "app/config.h"
 #include "app/leaks.h"
+#include "mempool/page_frag.h"
 #include "xdp_emul/ethdev_port.h"
 #include "xdp_emul/object_reading.h"
 #include "xdp_emul/refusal.h"
@@ -62,6 +67,7 @@ struct QueueSnapshot {
   uint64_t xdp_xmit = 0;  // of the transmit queue: sent by redirects
   uint64_t xdp_xmit_errors = 0;
   uint64_t high_water = 0;  // most frames that a poll found waiting
+  uint64_t waiting = 0;     // frames that wait to be received now; of pairs
 
   // {"rx_queue_N_xdp_packets", ...}, in the kernel's order.
   static void Names(const std::vector<QueueSnapshot>& queues, std::vector<std::pair<std::string, uint64_t>>* out);
@@ -73,6 +79,8 @@ struct DeviceSnapshot {
   int peer = -1;  // index of the pair's other end; -1: what it sends leaves the process
   std::string program;
   std::string sink;
+  uint32_t mtu = 0;
+  bool up = true;
   uint64_t received = 0;
   uint64_t bytes = 0;
   std::array<uint64_t, kXdpActions> verdicts = {};
@@ -145,17 +153,20 @@ struct PoolSnapshot {
 struct WorkerSnapshot {
   unsigned lcore = 0;
   uint64_t rounds = 0;
-  uint64_t idle_rounds = 0;
+  uint64_t idle_rounds = 0;  // in which nothing was sent or received
 };
 
 struct Snapshot {
+  double at = 0;       // seconds since everything was built: what rates between two snapshots are made with
   double seconds = 0;  // in which sources were sending
+  bool forwarding = false;
   std::vector<TrafficSnapshot> traffic;
   std::vector<DeviceSnapshot> devices;
   std::vector<SinkSnapshot> sinks;
   std::vector<ObjectReading> objects;  // programs of objects
   std::vector<PoolSnapshot> pools;
   std::vector<WorkerSnapshot> workers;
+  PageFragArenaUse arenas;  // of all sockets together
 
   uint64_t frames_sent() const;
   uint64_t frames_come() const;

@@ -30,6 +30,7 @@ absl::Status Topology::Build() {
   if (status.ok()) status = BuildDevices();
   if (status.ok()) status = BuildSinks();
   if (status.ok()) status = BuildWorkers();
+  built_tsc_ = start_tsc_ = rte_get_timer_cycles();
   return status;
 }
 

@@ -122,6 +122,7 @@ class Topology {
   std::vector<uint64_t> left_in_ring_;             // by DeviceIndex
   bool running_ = false;
   bool stopped_ = false;
+  uint64_t built_tsc_ = 0;
   uint64_t start_tsc_ = 0;
   uint64_t end_tsc_ = 0;  // when the sources were ended
 };

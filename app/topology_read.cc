@@ -1,11 +1,11 @@
 // Reading what was counted, while workers run or after.
 #include <rte_cycles.h>
-
-#include <algorithm>
+#include <rte_ring.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "app/plan.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
 #include "xdp_emul/object_program.h"
@@ -52,13 +52,22 @@ uint64_t Sum(const Counter (&counters)[kRefusals]) {
   return sum;
 }
 
+// Of all reasons but one.
+uint64_t Sum(const Counter (&counters)[kRefusals], Refusal but) {
+  uint64_t sum = 0;
+  for (int r = 0; r < kRefusals; ++r) sum += r == static_cast<int>(but) ? 0 : counters[r].Read();
+  return sum;
+}
+
 void AddKernelCounters(const ReceiveCounters& counters, QueueSnapshot* queue) {
   const auto verdict = [&](XdpAction action) { return counters.verdicts[static_cast<int>(action)].Read(); };
   const uint64_t bad_targets = counters.redirect_errors[static_cast<int>(Refusal::kBadTarget)].Read();
+  // A sum and no difference: of two counters that are read one after the other it could go backwards.
+  const uint64_t redirected = counters.redirect_sent.Read() + Sum(counters.redirect_errors, Refusal::kBadTarget);
   queue->xdp_packets += counters.packets.Read();
   queue->xdp_bytes += counters.bytes.Read();
   queue->drops += Sum(counters.refused) + bad_targets;
-  queue->xdp_redirect += verdict(XdpAction::kRedirect) - bad_targets;
+  queue->xdp_redirect += redirected;
   queue->xdp_drops += verdict(XdpAction::kDrop) + verdict(XdpAction::kAborted);
   queue->xdp_tx += counters.tx_sent.Read();
   queue->xdp_tx_errors += Sum(counters.tx_errors);
@@ -139,8 +148,18 @@ std::vector<uint64_t> Topology::BuffersInUse() const {
 
 Snapshot Topology::Read() const {
   Snapshot out;
-  const uint64_t end = end_tsc_ != 0 ? end_tsc_ : rte_get_timer_cycles();
-  out.seconds = static_cast<double>(end - start_tsc_) / static_cast<double>(rte_get_timer_hz());
+  const uint64_t now = rte_get_timer_cycles();
+  const auto hz = static_cast<double>(rte_get_timer_hz());
+  out.at = static_cast<double>(now - built_tsc_) / hz;
+  out.seconds = static_cast<double>((end_tsc_ != 0 ? end_tsc_ : now) - start_tsc_) / hz;
+  out.forwarding = running_ && end_tsc_ == 0;
+  for (const int socket : ArenaSockets(config_)) {
+    const PageFragArenaUse use = ReadPageFragArena(socket);
+    out.arenas.bytes += use.bytes;
+    out.arenas.peak_bytes += use.peak_bytes;
+    out.arenas.limit_bytes += use.limit_bytes;
+    out.arenas.limit_refusals += use.limit_refusals;
+  }
   for (const TrafficConfig& config : config_.traffic) {
     out.traffic.emplace_back().name = config.name;
   }
@@ -151,8 +170,13 @@ Snapshot Topology::Read() const {
     device.peer = devices_[d].peer == kNoDevice ? -1 : devices_[d].peer;
     device.program = devices_[d].program;
     device.sink = devices_[d].sink;
+    device.mtu = devices_[d].mtu;
+    device.up = devices_[d].up;
     device.left_in_ring = left_in_ring_[d];
     device.queues.resize(devices_[d].queues);
+    for (uint16_t q = 0; q < devices_[d].queues && d / 2u < pairs_.size() && !stopped_; ++q) {
+      device.queues[q].waiting = rte_ring_count(pairs_[d / 2].ring(d % 2, q));
+    }
     device.real = devices_[d].peer == kNoDevice;
     const size_t port = d - 2 * config_.veth.size();
     if (device.real) device.driver = port < driver_counts_.size() ? driver_counts_[port] : ports_[port].Read();
