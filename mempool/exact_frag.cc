@@ -44,8 +44,17 @@ static_assert(offsetof(rte_mbuf, rearm_data) == 16 && offsetof(rte_mbuf, ol_flag
 
 uint16_t ExactFrag::AllocBulk(rte_mbuf** buffers, const uint32_t* lengths, uint16_t n, ExactRoom room) {
   Lane* lane = pool_->OwnLane();
-  const bool shared = unlikely(lane == nullptr);
-  if (shared) lane = pool_->EnterSharedLane();
+  if (unlikely(lane == nullptr)) {
+    const uint16_t given = Fill(pool_->EnterSharedLane(), buffers, lengths, n, room);
+    pool_->LeaveSharedLane();
+    return given;
+  }
+  LaneCall call(*lane);
+  if (unlikely((lane->special.load(std::memory_order_acquire) & kAsked) != 0)) pool_->arena->LendLane(*lane);
+  return Fill(lane, buffers, lengths, n, room);
+}
+
+uint16_t ExactFrag::Fill(Lane* lane, rte_mbuf** buffers, const uint32_t* lengths, uint16_t n, ExactRoom room) {
   const auto claimed = static_cast<uint16_t>(pool_->ClaimUpTo(*lane, n));
   // The open page's state stays in registers over the burst: through memory each buffer would wait for the last one's.
   const uint32_t largest = pool_->largest_exact;
@@ -70,7 +79,6 @@ uint16_t ExactFrag::AllocBulk(rte_mbuf** buffers, const uint32_t* lengths, uint1
     pool_->ReturnClaims(*lane, claimed - given);
     pool_->NoBuffer(*lane);
   }
-  if (shared) pool_->LeaveSharedLane();
   return given;
 }
 

@@ -65,6 +65,7 @@ class ExactFrag {
 
  private:
   explicit ExactFrag(rte_mempool* pool);
+  uint16_t Fill(Lane* lane, rte_mbuf** buffers, const uint32_t* lengths, uint16_t n, ExactRoom room);
 
   absl::optional<PktmbufPool> owner_;  // nothing: the pool is another's
   rte_mempool* mempool_;

@@ -11,30 +11,16 @@
 #include <cstring>
 #include <new>
 
+#include "mempool/all_cpu_fence.h"
 #include "mempool/page_cache.h"
 #include "mempool/page_frag.h"
 #include "mempool/page_frag_pool.h"
+#include "mempool/spin_locked.h"
 
 namespace halfpage {
 namespace {
 
 constexpr char kArenaName[] = "PAGE_FRAG_ARENA_%d";
-
-// Pages that hold all objects of a pool.
-uint64_t PagesOf(const PageFragPool& pool) {
-  return (uint64_t{pool.mempool->size} + pool.layout.objects - 1) / pool.layout.objects;
-}
-
-class Locked {
- public:
-  explicit Locked(rte_spinlock_t* lock) : lock_(lock) { rte_spinlock_lock(lock_); }
-  ~Locked() { rte_spinlock_unlock(lock_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  rte_spinlock_t* lock_;
-};
 
 }  // namespace
 
@@ -58,6 +44,11 @@ uint32_t PageRing::Put(char* const* pages, uint32_t n) {
   return put;
 }
 
+void PageRing::ForEach(void (*visit)(char* page, void* argument), void* argument) {
+  Locked locked(&lock_);
+  for (uint32_t i = 0; i < size(); ++i) visit(slots_[(head_ + i) % kSlots], argument);
+}
+
 PageArena* PageArena::Find(int socket) {
   char name[RTE_MEMZONE_NAMESIZE];
   std::snprintf(name, sizeof(name), kArenaName, socket);
@@ -79,6 +70,7 @@ PageArena* PageArena::ForSocket(int socket) {
   auto* arena = new (zone->addr) PageArena();
   arena->socket_ = socket;
   arena->next_tag_.store(1, std::memory_order_relaxed);
+  RegisterForFences();
   // Lcore ids are given up and taken again by other threads; what an id holds back must not wait for its next owner.
   // EAL itself undoes the registration at its end.
   rte_lcore_callback_register(
@@ -305,41 +297,17 @@ PageCache* PageArena::CacheFor(uint32_t lane, uint32_t page_class) {
   return cache;
 }
 
-void PageArena::AddPool(PageFragPool* pool) {
-  {
-    Locked locked(&lock_);
-    fillable_[pool->page_class] += PagesOf(*pool);
-  }
-  Locked locked(&pools_lock_);
-  pool->next_pool = pools_;
-  pools_ = pool;
-}
-
-void PageArena::RemovePool(PageFragPool* pool) {
-  {
-    Locked locked(&lock_);
-    fillable_[pool->page_class] -= PagesOf(*pool);
-  }
-  Locked locked(&pools_lock_);
-  PageFragPool** link = &pools_;
-  while (*link != nullptr && *link != pool) link = &(*link)->next_pool;
-  if (*link != nullptr) *link = pool->next_pool;
-}
-
-void PageArena::RetireLane(uint32_t lane) {
-  {
-    Locked locked(&pools_lock_);
-    for (PageFragPool* pool = pools_; pool != nullptr; pool = pool->next_pool) {
-      if (Lane* own = pool->lanes[lane].load(std::memory_order_acquire)) pool->FlushLane(*own);
-    }
-  }
-  FlushCaches(lane);
-}
-
 void PageArena::FlushCaches(uint32_t lane) {
   for (auto& entry : caches_[lane]) {
     if (PageCache* cache = entry.load(std::memory_order_acquire)) cache->Flush();
   }
+}
+
+void PageArena::ForEachWholePage(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument) {
+  for (auto& lane : caches_) {
+    if (PageCache* cache = lane[page_class].load(std::memory_order_acquire)) cache->ForEach(visit, argument);
+  }
+  rings_[page_class].ForEach(visit, argument);
 }
 
 void PageArena::ForEachPageAway(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument) {
@@ -422,6 +390,7 @@ int LimitPageFragArena(int socket, uint64_t bytes) {
 uint64_t ShrinkPageFragArena(int socket) {
   PageArena* arena = PageArena::Find(socket);
   if (arena == nullptr) return 0;
+  arena->FlushIdleLanes();
   arena->FlushRings();
   return arena->Trim();
 }

@@ -34,6 +34,7 @@ static_assert(sizeof(PageMeta) == kPageMetaBytes, "two metadata entries per cach
 class PageArena;
 class PageCache;
 class PageFragPool;
+struct Lane;
 
 // One lane per lcore id, and one that threads without an id share under a lock.
 inline constexpr uint32_t kSharedLane = RTE_MAX_LCORE;
@@ -91,6 +92,8 @@ class PageRing {
   // Puts up to `n` pages; gives how many fitted, the first ones. Any thread.
   uint32_t Put(char* const* pages, uint32_t n);
   uint32_t size() const { return count_.load(std::memory_order_relaxed); }
+  // Calls `visit(page, argument)` for each page in it, under its lock.
+  void ForEach(void (*visit)(char* page, void* argument), void* argument);
 
  private:
   rte_spinlock_t lock_;
@@ -128,17 +131,36 @@ class PageArena {
   PageCache* CacheFor(uint32_t lane, uint32_t page_class);
   rte_spinlock_t* shared_lane_lock() { return &shared_lane_lock_; }
 
-  // The pools that live off this arena, for what concerns an lcore in all of them.
+  // The pools that live off this arena, for what concerns an lcore in all of them. This part is in arena_lanes.cc.
   void AddPool(PageFragPool* pool);
   void RemovePool(PageFragPool* pool);
+  // Lets a new lane be seen by its lcore and by those below.
+  void PublishLane(std::atomic<Lane*>* entry, Lane* lane);
   // Takes back what a departing lcore holds, in its pools' lanes and in its caches. Runs in that lcore's thread.
   void RetireLane(uint32_t lane);
+  // Takes back what lanes hold that are as they were when this was called last, and what the page caches of lcores hold
+  // all of whose lanes are. Gives how many lanes had something. Any thread; waits for no lcore, and an lcore that comes
+  // back meanwhile waits until it is done. Without membarrier(2) it does nothing.
+  uint32_t FlushIdleLanes();
+  // The same for an lcore that finds no buffer: at most once in 10 ms, and not while another one is at it.
+  void LookForIdleLanes();
+  // Holds every lcore and thread that is about to call on a pool of this arena, so that nothing moves between lanes,
+  // caches and rings. False after `seconds` without the last of them out of its call: then nobody is held. Control
+  // threads.
+  bool PauseLanes(double seconds);
+  void ResumeLanes();
+  // For the owner of a lane, in a call on it, who sees that it is asked for: lets go of it and waits for it.
+  void LendLane(Lane& lane);
+  rte_spinlock_t* lanes_lock() { return &pools_lock_; }
 
   // Sends the pages in one lane's caches home. No thread may use that lane meanwhile.
   void FlushCaches(uint32_t lane);
   // Calls `visit(page, argument)` for each page of a class that is not home. Only with all caches and rings flushed is
   // that the pages which pools hold. Takes the arena's lock.
   void ForEachPageAway(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument);
+
+  // Calls `visit(page, argument)` for each whole page in a lane's cache or in a ring. Only while lanes are paused.
+  void ForEachWholePage(uint32_t page_class, void (*visit)(char* page, void* argument), void* argument);
 
   // Whether an address lies in the arena's memory. Any thread.
   bool Holds(const void* address);
@@ -167,6 +189,10 @@ class PageArena {
     uint32_t chunks;
   };
 
+  void AskLanesLocked(bool ask);
+  bool LanesAtRestLocked() const;
+  uint32_t FlushIdleLanesLocked();
+  uint32_t FlushIdleLcoreLocked(uint32_t lcore);
   bool GrowLocked();
   const rte_memzone* DetachIdleExtentLocked(uint32_t slot);
   uint64_t MissingChunksLocked() const;
@@ -193,8 +219,9 @@ class PageArena {
   Chunk* with_home_[kPageClasses] = {};   // chunks of a class with at least one page at home
   Chunk* free_chunks_ = nullptr;
   rte_spinlock_t shared_lane_lock_;
-  rte_spinlock_t pools_lock_;
-  PageFragPool* pools_ = nullptr;  // linked through PageFragPool::next_pool, under pools_lock_
+  rte_spinlock_t pools_lock_;           // before all others; also held by whoever has asked for lanes
+  PageFragPool* pools_ = nullptr;       // linked through PageFragPool::next_pool, under pools_lock_
+  std::atomic<uint64_t> next_look_{0};  // TSC from which on an lcore may look for idle lanes
   std::atomic<PageCache*> caches_[kLanes][kPageClasses];
   uint64_t free_chunk_count_ = 0;
   PageRing rings_[kPageClasses];

@@ -61,4 +61,9 @@ void PageCache::Flush() {
   staged_.store(0, std::memory_order_relaxed);
 }
 
+void PageCache::ForEach(void (*visit)(char* page, void* argument), void* argument) const {
+  for (uint32_t i = 0; i < size(); ++i) visit(slots_[i], argument);
+  for (uint32_t i = 0; i < staged_.load(std::memory_order_relaxed); ++i) visit(stage_[i], argument);
+}
+
 }  // namespace halfpage

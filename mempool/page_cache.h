@@ -73,6 +73,9 @@ class PageCache {
   // Moves everything to the arena.
   void Flush();
 
+  // Calls `visit(page, argument)` for each page in it. Its lcore must be held (PageArena::PauseLanes).
+  void ForEach(void (*visit)(char* page, void* argument), void* argument) const;
+
   uint32_t pages() const { return size() + staged_.load(std::memory_order_relaxed); }
 
  private:

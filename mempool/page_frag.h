@@ -56,18 +56,32 @@ PageFragArenaUse ReadPageFragArena(int socket);
 // Gives 0, -EINVAL for less than a chunk, -ENOMEM where EAL has no memory for the arena itself. Control threads.
 int LimitPageFragArena(int socket, uint64_t bytes);
 
-// While lcores go on: sends the pages in the socket's shared rings home and gives extents without a page in use back to
-// EAL. Gives the bytes returned. An lcore's own cache (up to 144 pages) keeps its pages, and with them their extents.
-// Control threads.
+// While lcores go on: takes back what idle lcores hold (FlushIdlePageFragLanes), sends the pages in the socket's shared
+// rings home and gives extents without a page in use back to EAL. Gives the bytes returned. The cache of an lcore that
+// is at work (up to 144 pages) keeps its pages, and with them their extents. Control threads.
 uint64_t ShrinkPageFragArena(int socket);
 
 // The most bytes that the arena of `socket` (-1: that of pools for any socket) has had at once; 0 where there is none.
 uint64_t PageFragPeakBytes(int socket);
 
-// Calls `visit(object, argument)` for each object that is out. The pool must have been flushed (FlushPageFragPool) and
-// nobody may use a page_frag pool of its socket meanwhile; pages in caches and rings are sent home first. Nothing for
-// pools of other handlers, and of an ExactFrag, whose buffers are only counted.
-void ForEachPageFragObjectOut(rte_mempool* pool, void (*visit)(void* object, void* argument), void* argument);
+// While lcores go on: takes back what each lcore holds in the socket's pools that has not used them since this was
+// called last (freed objects that wait for their neighbours, the page it carved from, its cache of pages), so that
+// others can have it. Gives how many lanes had something. An lcore that finds no buffer does the same, at most once in
+// 10 ms. Needs membarrier(2), and does nothing without. Any thread; some microseconds, and an interrupt on each CPU
+// that runs a thread of the process.
+uint32_t FlushIdlePageFragLanes(int socket);
+
+// Calls `visit(object, argument)` for each object that is out of the pool, while lcores go on: those that call on a
+// pool of its socket wait until it is done, about a millisecond for 10 000 objects. An object in a mempool cache counts
+// as out: the handler does not see those. `visit` may not call on a pool. Gives 0, -EAGAIN when an lcore stayed in a
+// call (or membarrier(2) is missing), -ENOTSUP for pools of other handlers, and of an ExactFrag, whose buffers are only
+// counted. Control threads.
+int ForEachPageFragObjectOut(rte_mempool* pool, void (*visit)(void* object, void* argument), void* argument);
+
+// Takes home the pages of all objects that are out, for good: nobody may touch one any more, free it least of all. For
+// the end of a pool whose holders are gone; the pool may then only be freed. Gives how many pages. No thread may use
+// the pool meanwhile; others of its socket may be in use. 0 for pools of other handlers, whose memory goes as a whole.
+uint64_t ReclaimPageFragPool(rte_mempool* pool);
 
 // Takes back what lanes hold of this pool and sends whole pages home, so that `pages_inflight` counts pages with
 // objects really out. No thread may use the pool meanwhile. No effect on pools of other handlers.

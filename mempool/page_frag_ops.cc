@@ -10,6 +10,7 @@ int PageFragEnqueue(rte_mempool* mempool, void* const* objects, unsigned n) noex
   if (unlikely(pool->token != OwnToken())) return EnqueueOther(mempool, objects, n);
   Lane* lane = pool->OwnLane();
   if (unlikely(lane == nullptr)) return EnqueueShared(pool, objects, n);
+  LaneCall call(*lane);
   pool->Give(*lane, objects, n);
   return 0;
 }
@@ -19,6 +20,7 @@ int PageFragDequeue(rte_mempool* mempool, void** objects, unsigned n) noexcept {
   if (unlikely(pool->token != OwnToken())) return DequeueOther(mempool, objects, n);
   Lane* lane = pool->OwnLane();
   if (unlikely(lane == nullptr)) return DequeueShared(pool, objects, n);
+  LaneCall call(*lane);
   return pool->Take(*lane, objects, n);
 }
 

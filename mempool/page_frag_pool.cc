@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "mempool/spin_locked.h"
+
 // Without it gcc makes a read prefetch of __builtin_prefetch(p, 1), and the line comes over shared. The instruction is
 // a hint that every x86-64 CPU takes, if only as a no-op.
 #ifdef RTE_ARCH_X86_64
@@ -26,7 +28,8 @@ Lane* PageFragPool::MakeLane(uint32_t index) {
   Lane* lane = new (memory) Lane();
   lane->index = index;
   lane->cache = cache;
-  lanes[index].store(lane, std::memory_order_release);
+  lane->special.store(exact || debug ? kSpecialPool : 0, std::memory_order_relaxed);
+  arena->PublishLane(&lanes[index], lane);
   return lane;
 }
 
@@ -80,8 +83,10 @@ void PageFragPool::PrefetchNextExact(const Lane& lane, uint32_t bytes) const {
   PrefetchMbufs(*lane.cache, lane.exact.next, left, bytes, layout.page_size() / bytes, 0, 0);
 }
 
+// What is missing may lie with an lcore that has gone idle; a later request finds it then.
 int PageFragPool::NoBuffer(Lane& lane) {
   lane.nobuf.Add(1);
+  arena->LookForIdleLanes();
   return -ENOBUFS;
 }
 
@@ -238,29 +243,33 @@ void PageFragPool::FlushLane(Lane& lane) {
   budget.fetch_add(lane.credit.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-void PageFragPool::Flush() {
-  Lane* any_lane = nullptr;
-  for (auto& entry : lanes) {
-    Lane* lane = entry.load(std::memory_order_acquire);
-    if (lane == nullptr) continue;
-    FlushLane(*lane);
-    any_lane = lane;
-  }
-  if (any_lane == nullptr) return;
+void PageFragPool::GiveWholePartial(Lane& lane) {
+  PageList whole;
+  rte_spinlock_lock(&partial_lock);
   PageList still_partial;
   while (partial.head != nullptr) {
     char* page = partial.Pop();
     PageMeta* meta = Chunk::Of(page)->MetaOf(page);
-    if (meta->free_bits.load(std::memory_order_acquire) == (layout.full_mask | kListed)) {
-      meta->free_bits.store(0, std::memory_order_relaxed);
-      any_lane->pages_closed.Add(1);
-      any_lane->pages_given.Add(1);
-      arena->Give(page_class, &page, 1);
-    } else {
-      still_partial.Push(page);
-    }
+    const bool all_free = meta->free_bits.load(std::memory_order_acquire) == (layout.full_mask | kListed);
+    (all_free ? whole : still_partial).Push(page);
   }
   partial = still_partial;
+  rte_spinlock_unlock(&partial_lock);
+  while (whole.head != nullptr) {
+    char* page = whole.Pop();
+    Chunk::Of(page)->MetaOf(page)->free_bits.store(0, std::memory_order_relaxed);
+    lane.pages_closed.Add(1);
+    lane.pages_given.Add(1);
+    arena->Give(page_class, &page, 1);
+  }
+}
+
+void PageFragPool::Flush() {
+  Locked locked(arena->lanes_lock());
+  for (auto& entry : lanes) {
+    if (Lane* lane = entry.load(std::memory_order_acquire)) FlushLane(*lane);
+  }
+  if (!exact) GiveWholePartial(*lanes[kSharedLane].load(std::memory_order_relaxed));
 }
 
 }  // namespace halfpage

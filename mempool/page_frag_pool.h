@@ -60,6 +60,10 @@ struct ExactPage {
 };
 inline constexpr uint64_t kOpenBias = uint64_t{1} << 32;
 
+// A lane's owner says by Lane::busy that it is at work on it, and looks at Lane::special meanwhile (arena_lanes.cc).
+inline constexpr uint8_t kSpecialPool = 1;  // the pool is exact or has the debug setting
+inline constexpr uint8_t kAsked = 2;        // somebody else wants the lane: let go of it and wait
+
 struct alignas(kCacheLine) Lane {
   static constexpr uint32_t kTableSlots = 32;
   static constexpr uint32_t kStashSlots = 256;
@@ -72,9 +76,11 @@ struct alignas(kCacheLine) Lane {
   uint32_t index = 0;    // lcore id, or kSharedLane
   PageCache* cache = nullptr;
   uint32_t stash_size = 0;
-  bool prefetch = false;  // its pages come back from other lcores, so what is handed out next is in their caches
-  PageList reserved;      // whole pages set aside for a request larger than the cache
-  PageList partial;       // pages with some free objects, for Reserve()
+  bool prefetch = false;         // its pages come back from other lcores, so what is handed out next is in their caches
+  std::atomic<uint8_t> busy{0};  // written by the owner only
+  std::atomic<uint8_t> special{0};  // other than 0: Take() and Give() go the long way
+  PageList reserved;                // whole pages set aside for a request larger than the cache
+  PageList partial;                 // pages with some free objects, for Reserve()
   // Objects this lane may hand out before it has to ask the pool; written by the lane, read by statistics.
   std::atomic<int64_t> credit{0};
   // Every page opened came from the cache, every page closed went to the cache, the shared ring or the arena: what the
@@ -88,8 +94,26 @@ struct alignas(kCacheLine) Lane {
   PageCounters counters;
   ExactPage exact;
   FreedCount exact_table[kExactSlots] = {};
+  uint64_t last_look = 0;  // what the lane was like when somebody looked whether it is idle; under lanes_lock()
+  bool idle = false;       // what came out; under the same
   // Free objects to hand out before the page's next: freed here a moment ago, or taken from partial pages.
   void* stash[kStashSlots];
+};
+
+// One call of a lane's owner on it. Two plain stores: the fence between the first and what follows is run by whoever
+// wants the lane, on all CPUs (membarrier(2)), and here keeps only the compiler from turning them round.
+class LaneCall {
+ public:
+  explicit LaneCall(Lane& lane) : lane_(lane) {
+    lane.busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~LaneCall() { lane_.busy.store(0, std::memory_order_release); }
+  LaneCall(const LaneCall&) = delete;
+  LaneCall& operator=(const LaneCall&) = delete;
+
+ private:
+  Lane& lane_;
 };
 
 class PageFragPool {
@@ -119,7 +143,7 @@ class PageFragPool {
   // Hands out `n` objects or none at all. Gives 0 or -ENOBUFS; `objects` is not written in the latter case (the mempool
   // cache above passes its own array and goes on using it).
   int Take(Lane& lane, void** objects, uint32_t n) {
-    if (unlikely(exact || debug)) return TakeSpecial(lane, objects, n);
+    if (unlikely(lane.special.load(std::memory_order_acquire) != 0)) return TakeSpecial(lane, objects, n);
     return TakeObjects(lane, objects, n);
   }
   int TakeObjects(Lane& lane, void** objects, uint32_t n) {
@@ -149,7 +173,7 @@ class PageFragPool {
 
   // Takes back `n` objects of this pool, in any order and from any page.
   void Give(Lane& lane, void* const* objects, uint32_t n) {
-    if (unlikely(exact || debug)) return GiveSpecial(lane, objects, n);
+    if (unlikely(lane.special.load(std::memory_order_acquire) != 0)) return GiveSpecial(lane, objects, n);
     GiveObjects(lane, objects, n);
   }
   void GiveObjects(Lane& lane, void* const* objects, uint32_t n) {
@@ -225,10 +249,15 @@ class PageFragPool {
   Lane* EnterSharedLane();
   void LeaveSharedLane();
 
+  // The bit of an object in its page's masks.
+  uint64_t BitOf(const char* object) const;
+
   // Takes back what the lane holds besides objects in the application's hands. The lane must be at rest.
   void FlushLane(Lane& lane);
   // FlushLane() for all lanes; whole pages go home. The pool must be at rest.
   void Flush();
+  // Sends pages without an object out home that are on the pool's list of partial pages; counted as `lane`'s doing.
+  void GiveWholePartial(Lane& lane);
 
  private:
   uint64_t WithinReach(const Lane& lane) const {
@@ -337,7 +366,6 @@ class PageFragPool {
   void FlushTable(Lane& lane);
   void Publish(Lane& lane, char* page, uint64_t mask);
   void WriteHeaders(char* first_object, PageMeta* meta);
-  uint64_t BitOf(const char* object) const;
 
   // Pools with the debug setting, in page_frag_debug.cc; they hand on to the others.
   int TakeSpecial(Lane& lane, void** objects, uint32_t n);

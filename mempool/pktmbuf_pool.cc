@@ -105,25 +105,40 @@ void PktmbufPool::Free() {
   pool_ = nullptr;
 }
 
-absl::Status PktmbufPool::Destroy(double seconds) {
+double PktmbufPool::AwaitReturn(double seconds) const {
   constexpr useconds_t kLook = 500;
   const uint64_t start = rte_get_timer_cycles();
   const auto hz = static_cast<double>(rte_get_timer_hz());
   double waited = 0;
-  while (in_use() != 0) {
-    if (waited >= seconds) {
-      const auto stats = ReadPageFragStats(pool_);
-      return absl::DeadlineExceededError(absl::StrFormat(
-          "pool %s: %d of %d buffers%s are still out after %.2f s; it stays until they are freed: find who holds them "
-          "(owner stamps, measure.track_owners), and destroy it again",
-          config_.name, in_use(), config_.size,
-          stats.has_value() ? absl::StrFormat(" on up to %d pages", stats->pages_inflight) : "", waited));
-    }
+  while (in_use() != 0 && waited < seconds) {
     usleep(kLook);
     waited = static_cast<double>(rte_get_timer_cycles() - start) / hz;
   }
+  return waited;
+}
+
+absl::Status PktmbufPool::Destroy(double seconds) {
+  const double waited = AwaitReturn(seconds);
+  if (const uint32_t out = in_use(); out != 0) {
+    const auto stats = ReadPageFragStats(pool_);
+    return absl::DeadlineExceededError(absl::StrFormat(
+        "pool %s: %d of %d buffers%s are still out after %.2f s; it stays until they are freed: find who holds them "
+        "(owner stamps, measure.track_owners), and destroy it again",
+        config_.name, out, config_.size,
+        stats.has_value() ? absl::StrFormat(" on up to %d pages", stats->pages_inflight) : "", waited));
+  }
   Free();
   return absl::OkStatus();
+}
+
+PktmbufPool::Lost PktmbufPool::DestroyAndReclaim(double seconds) {
+  Lost lost;
+  lost.waited = AwaitReturn(seconds);
+  Flush();
+  lost.buffers = in_use();
+  if (lost.buffers != 0) lost.pages = ReclaimPageFragPool(pool_);
+  Free();
+  return lost;
 }
 
 uint32_t PktmbufPool::in_use() const {

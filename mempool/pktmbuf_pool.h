@@ -53,6 +53,17 @@ class PktmbufPool {
   // threads. After success this object is empty: it may only be assigned to or destroyed.
   absl::Status Destroy(double seconds);
 
+  // The same for the end of everything: waits up to `seconds`, and then takes back the pages of what is still out and
+  // frees the pool all the same. Only where whoever may hold a buffer is gone (lcores joined, ports closed, sinks
+  // emptied): a late free would find no pool. Gives what was lost, all zero for nothing. Control threads. This object
+  // is empty afterwards.
+  struct Lost {
+    uint32_t buffers = 0;
+    uint64_t pages = 0;  // of page_frag: taken back into its arena; of others 0, their memory goes as a whole
+    double waited = 0;   // seconds
+  };
+  Lost DestroyAndReclaim(double seconds);
+
   // Moves everything that lcores hold back for this pool (mempool caches, carved pages, free-side tables) to where it
   // came from, so that what is still out afterwards is really in somebody's hands. No thread may use the pool
   // meanwhile.
@@ -61,6 +72,8 @@ class PktmbufPool {
  private:
   PktmbufPool(rte_mempool* pool, PktmbufPoolConfig config) : pool_(pool), config_(std::move(config)) {}
   void Free();
+  // Waits until nothing is out, at most so long; gives how long, in seconds.
+  double AwaitReturn(double seconds) const;
 
   rte_mempool* pool_ = nullptr;
   PktmbufPoolConfig config_;

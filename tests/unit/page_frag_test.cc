@@ -2,12 +2,15 @@
 #include "mempool/page_frag.h"
 
 #include <gtest/gtest.h>
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "mempool/page_arena.h"
@@ -208,6 +211,135 @@ TEST(PageFrag, WithoutMemoryForPagesItGivesNoneAndGoesOnLater) {
   pool->Flush();
   EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u);
   TrimPageFragArena(pool->get());
+}
+
+// Objects by the 32 KiB page that they are on.
+std::map<uintptr_t, std::vector<void*>> ByPage(const std::vector<void*>& objects) {
+  std::map<uintptr_t, std::vector<void*>> pages;
+  for (void* object : objects) pages[reinterpret_cast<uintptr_t>(object) >> 15].push_back(object);
+  return pages;
+}
+
+// Takes objects one by one for at most `seconds`, until `n` are there.
+std::vector<void*> TakeWithin(rte_mempool* pool, size_t n, double seconds) {
+  std::vector<void*> taken;
+  const uint64_t end = rte_rdtsc() + static_cast<uint64_t>(seconds * static_cast<double>(rte_get_tsc_hz()));
+  while (taken.size() < n && rte_rdtsc() < end) {
+    void* object = nullptr;
+    if (rte_mempool_get(pool, &object) == 0) taken.push_back(object);
+  }
+  return taken;
+}
+
+// Frees on an lcore that then does nothing more: single buffers of each page, which wait in its table for their
+// neighbours, or its last ones, which it keeps for itself.
+TEST(PageFrag, WhatAnIdleLcoreFreedIsFoundByAnotherInBoundedTime) {
+  for (const bool whole_pages : {false, true}) {
+    auto pool = PktmbufPool::Create(Small("page_frag", 13 * 60, 0));
+    ASSERT_TRUE(pool.ok());
+    std::vector<void*> all = TakeAll(pool->get());
+    ASSERT_EQ(all.size(), 13u * 60);
+    std::vector<void*> freed;
+    std::vector<void*> kept;
+    size_t number = 0;
+    for (const auto& [page, objects] : ByPage(all)) {
+      const bool free_all = whole_pages && number++ < 10;
+      for (size_t i = 0; i < objects.size(); ++i) (free_all || i == 5 ? freed : kept).push_back(objects[i]);
+    }
+    OnWorker([&] { PutAll(pool->get(), freed); });
+    const std::vector<void*> taken = TakeWithin(pool->get(), freed.size(), 2);
+    EXPECT_EQ(taken.size(), freed.size()) << (whole_pages ? "whole pages" : "single buffers");
+    PutAll(pool->get(), taken);
+    PutAll(pool->get(), kept);
+    pool->Flush();
+    EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u);
+    TrimPageFragArena(pool->get());
+  }
+}
+
+TEST(PageFrag, WhatAnIdleLcoreHoldsGoesBackToEalWithTheSecondLook) {
+  for (const bool exact : {false, true}) {
+    PktmbufPoolConfig config = Small("page_frag", 5000, 0);
+    config.page_frag.exact = exact;
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok());
+    OnWorker([&] { PutAll(pool->get(), TakeAll(pool->get())); });
+    EXPECT_EQ(pool->in_use(), 0u);
+    EXPECT_GT(ReadPageFragArena(-1).bytes, 0u);
+    FlushIdlePageFragLanes(-1);
+    EXPECT_EQ(FlushIdlePageFragLanes(-1), 1u) << "nobody has used it since";
+    EXPECT_EQ(FlushIdlePageFragLanes(-1), 0u) << "and it has nothing any more";
+    EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u);
+    ShrinkPageFragArena(-1);
+    EXPECT_EQ(ReadPageFragArena(-1).bytes, 0u) << "exact: " << exact;
+    void* object = nullptr;
+    OnWorker([&] {
+      ASSERT_EQ(rte_mempool_get(pool->get(), &object), 0) << "it is as good as new";
+      rte_mempool_put(pool->get(), object);
+    });
+  }
+}
+
+TEST(PageFrag, WhatIsOutCanBeWalkedWhileAnLcoreGoesOn) {
+  auto pool = PktmbufPool::Create(Small("page_frag", 3000, 0));
+  ASSERT_TRUE(pool.ok());
+  std::vector<void*> held(100);
+  for (void*& each : held) ASSERT_EQ(rte_mempool_get(pool->get(), &each), 0);
+  std::atomic<bool> over{false};
+  uint64_t rounds = 0;
+  int walks = 0;
+  OnBothLcores(
+      [&] {
+        for (int i = 0; i < 200; ++i) {
+          std::vector<void*> out;
+          const auto collect = [](void* object, void* list) {
+            static_cast<std::vector<void*>*>(list)->push_back(object);
+          };
+          if (ForEachPageFragObjectOut(pool->get(), collect, &out) != 0) continue;
+          ++walks;
+          EXPECT_LE(out.size(), 100u + 64);
+          std::sort(out.begin(), out.end());
+          for (void* each : held) EXPECT_TRUE(std::binary_search(out.begin(), out.end(), each));
+        }
+        over.store(true);
+      },
+      [&] {
+        void* burst[64];
+        for (; !over.load(); ++rounds) {
+          const unsigned n = 1 + static_cast<unsigned>(rounds % 64);
+          if (rte_mempool_get_bulk(pool->get(), burst, n) == 0) rte_mempool_put_bulk(pool->get(), burst, n);
+        }
+      });
+  EXPECT_GT(walks, 150) << "an lcore in a call is waited for";
+  EXPECT_GT(rounds, 100u);
+  PutAll(pool->get(), held);
+}
+
+TEST(PageFrag, ReclaimingTakesBackThePagesOfWhatIsOutAndNoOthers) {
+  for (const bool exact : {false, true}) {
+    PktmbufPoolConfig config = Small("page_frag", 2000, 0);
+    config.page_frag.exact = exact;
+    auto lost = PktmbufPool::Create(config);
+    config.name = "beside";
+    auto beside = PktmbufPool::Create(config);
+    ASSERT_TRUE(lost.ok() && beside.ok());
+    std::vector<void*> theirs = TakeAll(beside->get());
+    std::vector<void*> ours = TakeAll(lost->get());
+    PutAll(lost->get(), {ours.begin() + 3, ours.end()});  // three stay out, of one page
+    const PktmbufPool::Lost found = lost->DestroyAndReclaim(0.02);
+    EXPECT_EQ(found.buffers, 3u);
+    EXPECT_EQ(found.pages, 1u) << "exact: " << exact;
+    EXPECT_GE(found.waited, 0.02);
+    EXPECT_LT(found.waited, 1);
+    EXPECT_EQ(rte_mempool_lookup("small"), nullptr);
+    EXPECT_EQ(beside->in_use(), 2000u);
+    const std::set<void*> distinct(theirs.begin(), theirs.end());
+    EXPECT_EQ(distinct.size(), 2000u);
+    PutAll(beside->get(), theirs);
+    EXPECT_EQ(beside->DestroyAndReclaim(0).buffers, 0u);
+    ShrinkPageFragArena(-1);
+    EXPECT_EQ(ReadPageFragArena(-1).bytes, 0u) << "all pages are home";
+  }
 }
 
 TEST(PageFrag, APoolFreedWithBuffersOutKeepsTheirPagesOutOfUse) {

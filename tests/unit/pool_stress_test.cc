@@ -184,13 +184,20 @@ TEST_P(PoolStress, NoBufferIsEverInTwoHandsAndAllPagesComeHome) {
 
   Player here(pools, over, back, 1);
   Player there(pools, back, over, 2);
-  // All the while a control thread gives back what it can, and lowers and lifts the limit.
+  // All the while a control thread gives back what it can, idle lanes' pages too, lowers and lifts the limit, and holds
+  // both lcores to walk what is out.
   std::atomic<bool> over_now{false};
+  std::atomic<uint64_t> too_many_out{0};
   std::thread control([&] {
     for (int look = 0; !over_now.load(); ++look) {
       ShrinkPageFragArena(-1);
       LimitPageFragArena(-1, look % 4 == 3 ? 40ull << 20 : 0);
       ReadPageFragArena(-1);
+      uint64_t out = 0;
+      const auto count = [](void*, void* counted) { ++*static_cast<uint64_t*>(counted); };
+      if (look % 8 == 0 && ForEachPageFragObjectOut(pools[0], count, &out) == 0 && out > kShapes[0].size) {
+        too_many_out.fetch_add(1);
+      }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   });
@@ -198,6 +205,7 @@ TEST_P(PoolStress, NoBufferIsEverInTwoHandsAndAllPagesComeHome) {
   over_now.store(true);
   control.join();
   LimitPageFragArena(-1, 0);
+  EXPECT_EQ(too_many_out.load(), 0u);
 
   void* object = nullptr;
   while (DequeueBurst(over, &object, 1) == 1 || DequeueBurst(back, &object, 1) == 1) {
