@@ -17,7 +17,7 @@ std::vector<void*> ObjectsOut(rte_mempool* pool) {
   std::vector<void*> out;
   const auto collect = [](void* object, void* list) { static_cast<std::vector<void*>*>(list)->push_back(object); };
   if (ReadPageFragStats(pool).has_value()) {
-    ForEachPageFragObjectOut(pool, collect, &out);
+    if (ForEachPageFragObjectOut(pool, collect, &out) != 0) out.clear();
     return out;
   }
   std::vector<void*> free_objects;
@@ -45,11 +45,7 @@ std::vector<LeakedBuffers> FindLeaks(const PktmbufPool& pool, const std::vector<
     const bool stamped = stamp->magic == kStampMagic && stamp->stage < stages.size();
     const std::string stage = stamped ? stages[stamp->stage] : "";
     const double age = stamped && now > stamp->tsc ? static_cast<double>(now - stamp->tsc) / hz : 0;
-    LeakedBuffers& leak = by_stage[stage];
-    leak.stage = stage;
-    leak.oldest = std::max(leak.oldest, age);
-    leak.youngest = leak.count == 0 ? age : std::min(leak.youngest, age);
-    ++leak.count;
+    by_stage[stage].Add(stage, age);
   }
   std::vector<LeakedBuffers> leaks;
   for (auto& [stage, leak] : by_stage) leaks.push_back(std::move(leak));

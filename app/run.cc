@@ -131,6 +131,9 @@ int RunJob(const Config& config) {
   result.leaks = CheckLeaks(result.snapshot);
   good = Report(result, config.report) && good;
   for (const std::string& leak : result.leaks) std::fprintf(stderr, "halfpage: %s\n", leak.c_str());
+  for (const std::string& lost : Topology::End(*std::move(topology))) {
+    std::fprintf(stderr, "halfpage: %s\n", lost.c_str());
+  }
   if (!stopped.ok()) return Fail(stopped);
   if (!result.imbalances.empty() || !result.leaks.empty()) return kExitImbalance;
   return good ? kExitGood : kExitFailed;

@@ -233,4 +233,8 @@ Snapshot Topology::Read() const {
   return out;
 }
 
+absl::StatusOr<HeldBuffers> Topology::FindHeldBuffers(size_t pool, double older_than, size_t most) const {
+  return FindHeld(pools_[pool], stages_, older_than, most);
+}
+
 }  // namespace halfpage

@@ -3,6 +3,12 @@
 #include <rte_launch.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "app/plan.h"
 #include "app/topology.h"
 #include "mempool/page_frag.h"
 
@@ -10,6 +16,8 @@ namespace halfpage {
 namespace {
 
 constexpr useconds_t kLook = 200;  // microseconds between looks at the workers
+constexpr double kAwaitLost =
+    0.1;  // seconds; all who could free a buffer are gone, so this is for what nobody thought of
 
 }  // namespace
 
@@ -87,6 +95,29 @@ absl::Status Topology::Stop(double drain_timeout) {
     if (capture != nullptr) status.Update(capture->Close());
   }
   return status;
+}
+
+std::vector<std::string> Topology::End(std::unique_ptr<Topology> topology) {
+  topology->Stop(0).IgnoreError();
+  std::vector<uint64_t> kept;
+  for (const PktmbufPool& pool : topology->pools_) kept.push_back(topology->KeptByDrivers(pool.config().name));
+  const std::set<int> sockets = ArenaSockets(topology->config_);
+  std::vector<PktmbufPool> pools = std::move(topology->pools_);
+  topology->pools_.clear();
+  topology.reset();
+  std::vector<std::string> lines;
+  double left = kAwaitLost;
+  for (size_t p = 0; p < pools.size(); ++p) {
+    const std::string name = pools[p].config().name;
+    const PktmbufPool::Lost lost = pools[p].DestroyAndReclaim(left);
+    left = std::max(0.0, left - lost.waited);
+    if (lost.buffers <= kept[p]) continue;
+    lines.push_back(absl::StrFormat("pool %s: %u buffers never came back; after %.2f s the pool was ended without them",
+                                    name, lost.buffers, kAwaitLost - left));
+    if (lost.pages != 0) absl::StrAppendFormat(&lines.back(), " and their %u pages were taken back", lost.pages);
+  }
+  for (const int socket : sockets) ShrinkPageFragArena(socket);
+  return lines;
 }
 
 Topology::~Topology() {

@@ -82,6 +82,23 @@ def _():
     expect_good(halfpage('--config', QUICKSTART, *ONE_SECOND, preexec_fn=lambda: os.close(0)))
 
 
+@tap.subtest('a run that leaks warns, names pool, stage, count and age, and takes the pages back in bounded time')
+def _():
+    started = time.monotonic()
+    ended = halfpage('--config', ROOT / 'conf' / 'leak.yaml')
+    took = time.monotonic() - started
+    tap.expect(ended.code == 3, 'expected exit code 3', ended)
+    named = re.search(r'pool packets: (\d+) buffers are still out, on (\d+) pages; sink forgetful holds (\d+), the oldest for '
+                      r'[\d.]+ s', ended.err)
+    lost = re.search(r'pool packets: (\d+) buffers never came back; after 0\.\d+ s the pool was ended without them and their '
+                     r'(\d+) pages were taken back', ended.err)
+    tap.expect(named and named[1] == named[3], 'pool, stage, count and age are not named', ended)
+    tap.expect(lost and lost[1] == named[1] and lost[2] == named[2], 'the pages are not said to have been taken back', ended)
+    tap.expect('warning: pool packets: buffers in use have only grown' in ended.err, 'no warning while it ran', ended)
+    tap.expect('not used again' not in ended.err, 'pages were given up', ended)
+    tap.expect(took < 5 * launch.SLOWER, f'a run of one second took {took:.1f} s', ended)
+
+
 @tap.subtest('two runs at the same time do not disturb each other')
 def _():
     with nothing_left():

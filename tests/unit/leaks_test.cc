@@ -5,6 +5,9 @@
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
+#include <algorithm>
+#include <atomic>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -62,6 +65,74 @@ TEST_P(Leaks, BuffersThatNobodyStampedAreCountedWithoutAName) {
   EXPECT_EQ(leaks[0].stage, "");
   EXPECT_EQ(leaks[0].count, 100u);
   PutAll(pool->get(), all);
+}
+
+// A worker takes and frees all the while; 50 buffers stay in the test's hands.
+TEST(HeldBuffersOf, APoolInUseAreListedOldestFirstAndWhatComesAndGoesIsNot) {
+  for (const uint32_t cache : {0u, 64u}) {
+    auto pool = PktmbufPool::Create(Small("page_frag", 2000, cache));
+    ASSERT_TRUE(pool.ok());
+    rte_mbuf* held[50];
+    ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->get(), held, 50), 0);
+    const uint64_t hz = rte_get_tsc_hz();
+    StampBurst(held, 20, 1, rte_rdtsc() - 5 * hz);
+    StampBurst(held + 20, 20, 0, rte_rdtsc() - 3 * hz);
+    StampBurst(held + 40, 10, 0, rte_rdtsc());
+    std::atomic<bool> over{false};
+    absl::StatusOr<HeldBuffers> found;
+    OnBothLcores(
+        [&] {
+          rte_delay_us_sleep(2000);
+          found = FindHeld(*pool, {"ring of a", "sink b"}, 1, 30);
+          over.store(true);
+        },
+        [&] {
+          rte_mbuf* burst[40];
+          while (!over.load()) {
+            if (rte_pktmbuf_alloc_bulk(pool->get(), burst, 40) != 0) continue;
+            StampBurst(burst, 40, 1, rte_rdtsc());
+            rte_pktmbuf_free_bulk(burst, 40);
+          }
+        });
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_GE(found->out, 50u);
+    EXPECT_LE(found->out, 90u);
+    ASSERT_EQ(found->by_stage.size(), 2u);
+    EXPECT_EQ(found->by_stage[0].stage, "ring of a");
+    EXPECT_EQ(found->by_stage[0].count, 20u);
+    EXPECT_NEAR(found->by_stage[0].oldest, 3, 0.5);
+    EXPECT_EQ(found->by_stage[1].stage, "sink b");
+    EXPECT_EQ(found->by_stage[1].count, 20u);
+    ASSERT_EQ(found->oldest.size(), 30u);
+    for (size_t i = 0; i < 30; ++i) {
+      EXPECT_EQ(found->oldest[i].stage, i < 20 ? "sink b" : "ring of a");
+      EXPECT_NEAR(found->oldest[i].age, i < 20 ? 5 : 3, 0.5);
+      const auto* begin = i < 20 ? held : held + 20;
+      EXPECT_NE(std::find(begin, begin + 20, found->oldest[i].object), begin + 20);
+    }
+    const std::string text = HeldText(*pool, *found, 1);
+    EXPECT_THAT(text, HasSubstr("pool small: "));
+    EXPECT_THAT(text, HasSubstr("  sink b: 20 for 5."));
+    EXPECT_THAT(text, HasSubstr("s  ring of a\n"));
+    rte_pktmbuf_free_bulk(held, 50);
+    pool->Flush();
+    const auto none = FindHeld(*pool, {"ring of a", "sink b"}, 1, 30);
+    ASSERT_TRUE(none.ok());
+    EXPECT_EQ(none->out, 0u);
+    EXPECT_THAT(HeldText(*pool, *none, 1), HasSubstr("none has been with its owner for 1.00 s"));
+  }
+}
+
+TEST(HeldBuffersOf, APoolThatCannotTellSaysWhichCan) {
+  PktmbufPoolConfig exact = Small("page_frag", 100, 0);
+  exact.page_frag.exact = true;
+  for (const PktmbufPoolConfig& config : {Small("ring_mp_mc", 100, 0), exact}) {
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok());
+    const auto held = FindHeld(*pool, {}, 0, 10);
+    EXPECT_EQ(held.status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(held.status().message()), HasSubstr("take `ops: page_frag`"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Leaks, testing::Values("page_frag", "ring_mp_mc"),
@@ -132,6 +203,50 @@ TEST(LeakWatch, SteadyGrowthIsWarnedOfOnceBeforeThePoolIsEmpty) {
   EXPECT_LT(warned_at, 2.0);
 }
 
+// Whatever the rate, and whatever the load beneath it: the warning comes while there is time, and says when the pool is
+// empty within a fifth.
+TEST(LeakWatch, LeaksOfEveryRateAreWarnedOfBeforeThePoolIsEmpty) {
+  for (const double per_second : {1.0, 10.0, 40.0, 200.0, 5000.0, 20000.0}) {
+    for (const uint64_t varies : {0, 1, 100, 300}) {
+      LeakWatch watch("p", 20000);
+      std::mt19937 random(1);
+      bool warned = false;
+      for (double t = 0; !warned && per_second * t < 19000; t += 0.002) {
+        const auto in_use = static_cast<uint64_t>(per_second * t) + (varies == 0 ? 0 : 500 + random() % varies);
+        const auto warning = watch.Sample(t, in_use);
+        if (!warning.has_value()) continue;
+        warned = true;
+        const size_t at = warning->find(" is empty in ");
+        ASSERT_NE(at, std::string::npos) << *warning;
+        const double left = static_cast<double>(20000 - in_use) / per_second;
+        EXPECT_NEAR(std::stod(warning->substr(at + 13)), left, left / 5 + 1) << *warning;
+      }
+      EXPECT_TRUE(warned) << per_second << " a second beneath a load that varies by " << varies;
+    }
+  }
+}
+
+TEST(LeakWatch, ALoadThatOnlyVariesIsNeverSuspectedHoweverLongItGoesOn) {
+  for (const uint64_t varies : {uint64_t{1}, uint64_t{50}, uint64_t{4000}}) {
+    LeakWatch watch("p", 10000);
+    std::mt19937 random(1);
+    for (int sample = 0; sample < 300'000; ++sample) {  // ten minutes
+      ASSERT_FALSE(watch.Sample(sample * 0.002, 3000 + random() % varies).has_value()) << sample * 0.002 << " s";
+    }
+  }
+}
+
+TEST(LeakWatch, ALeakThatBeginsLateIsSeenAndOneThatEndsIsForgotten) {
+  LeakWatch watch("p", 20000);
+  for (int ms = 0; ms < 200; ++ms) EXPECT_FALSE(watch.Sample(ms / 1000.0, static_cast<uint64_t>(ms)).has_value());
+  for (int ms = 200; ms < 2000; ++ms) EXPECT_FALSE(watch.Sample(ms / 1000.0, 200).has_value()) << ms;
+  bool warned = false;
+  for (int ms = 2000; ms < 4000; ++ms) {
+    warned = watch.Sample(ms / 1000.0, 200 + static_cast<uint64_t>(ms - 2000)).has_value() || warned;
+  }
+  EXPECT_TRUE(warned);
+}
+
 TEST(LeakWatch, ABusyPoolThatComesBackIsNoLeak) {
   LeakWatch watch("p", 10000);
   for (int ms = 0; ms < 20000; ++ms) {
@@ -152,6 +267,7 @@ TEST(LeakWatch, FillingUpAtTheStartIsNoLeak) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 128}));
+  testing::AddGlobalTestEnvironment(
+      new halfpage::EalEnvironment({.memory_mib = 128, .extra_args = {"--lcores", "0@0,1@1"}}));
   return RUN_ALL_TESTS();
 }
