@@ -1,44 +1,32 @@
-"""Unmodified testpmd, macswap, on our handler against stock: without hugepages and with them."""
+"""Unmodified testpmd, macswap, on our handler against stock: without hugepages and with them. A few rows of `mempool`."""
 
 import sys
 
+import forwarder
+import forwarding
 import hugepages
-import interleave
+import table
 import testpmd
 
-ABOUT = 'unmodified dpdk-testpmd macswap on page_frag against the stock handler, about three minutes'
-
-NO_HUGE = ('--no-huge', '-m', '1024')  # testpmd's own 155456 buffers take 640 MB of stock without hugepages
-HUGE = ('--in-memory',)
-HUGE_PAGES = 256
+ABOUT = 'unmodified dpdk-testpmd macswap on page_frag against the stock handler, side by side in each round, a minute'
+ROUNDS = 9  # at least: three in each of three launches
 
 
-def row(name, memory, mode, at_least):
-    return interleave.Row(name, lambda: testpmd.forwarding_rate('page_frag', memory, mode),
-                          lambda: testpmd.forwarding_rate('ring_mp_mc', memory, mode), at_least)
-
-
-ROWS = (
-    (row('testpmd macswap --no-huge', NO_HUGE, 'macswap', 2.0), False),
-    (row('testpmd macswap, hugepages', HUGE, 'macswap', 0.95), True),
-)
+def rows():
+    yield forwarding.Row('macswap', 'no-huge', 2.0)
+    yield forwarding.Row('macswap', 'hugepages', 0.95)
 
 
 def run(options):
-    outcomes = []
-    try:
-        with hugepages.held(HUGE_PAGES):
-            for comparison, needs_hugepages in ROWS:
-                if options.row and options.row not in comparison.name:
-                    continue
-                if needs_hugepages and hugepages.free() < HUGE_PAGES:
-                    return testpmd.give_up(f'{comparison.name}: {HUGE_PAGES} free hugepages of 2 MiB are needed, there '
-                                           f'are {hugepages.free()}; run as root, or write more into '
-                                           '/proc/sys/vm/nr_hugepages')
-                outcomes.append(interleave.measure(comparison, options.rounds))
-    except testpmd.TestpmdError as error:
-        return testpmd.give_up(error)
-    if not outcomes:
+    chosen = [row for row in rows() if (options.row or '') in row.name]
+    if not chosen:
         print(f'bench: no row holds {options.row!r}', file=sys.stderr)
         return 2
-    return interleave.report(outcomes, 'Mpps')
+    held = 2 * forwarder.HUGE_PAGES if any(row.memory == 'hugepages' for row in chosen) else 0
+    try:
+        with hugepages.held(held):
+            lines = forwarding.run(chosen, max(options.rounds, ROUNDS))
+    except testpmd.TestpmdError as error:
+        return testpmd.give_up(error)
+    table.show(lines, forwarding.TITLE)
+    return table.close(lines)
