@@ -74,7 +74,50 @@ ExactFrag* ExactOf(const Variant& variant) {
   return entry.get();
 }
 
+// What the mbuf library calls when the last mbuf lets go of a room.
+void FreeRoom(void* room, void* pool) {
+  rte_mempool_ops_enqueue_bulk(static_cast<rte_mempool*>(pool), &room, 1);
+}
+
+rte_mempool* HeadersOf(const Variant& variant, uint32_t cache) {
+  std::unique_ptr<PktmbufPool>& entry = Pools()[absl::StrCat(variant.name, "_headers_", cache)];
+  if (entry == nullptr) {
+    PktmbufPoolConfig config;
+    config.name = absl::StrCat("h", Pools().size());
+    config.size = kBenchPoolSize;
+    config.cache = cache;
+    config.data_room = 64;  // the least that is carved
+    entry = OrEnd(PktmbufPool::Create(config));
+  }
+  return entry->get();
+}
+
 }  // namespace
+
+bool Source::TakeExternal(rte_mbuf** burst) {
+  auto* rooms = static_cast<PageFragPool*>(exact->get()->pool_data);
+  Lane* lane = rooms->OwnLane();
+  if (lane == nullptr || rte_pktmbuf_alloc_bulk(headers, burst, kBurst) != 0) return false;
+  LaneCall call(*lane);
+  rooms->ClaimUpTo(*lane, kBurst);
+  for (unsigned i = 0; i < kBurst; ++i) {
+    const uint32_t wanted = RTE_PKTMBUF_HEADROOM + lengths[i];
+    const auto bytes =
+        static_cast<uint32_t>(RTE_ALIGN_CEIL(wanted + sizeof(rte_mbuf_ext_shared_info), size_t{RTE_CACHE_LINE_SIZE}));
+    char* room = rooms->Carve(*lane, bytes);
+    if (room == nullptr) return false;
+    auto* info = reinterpret_cast<rte_mbuf_ext_shared_info*>(room + bytes - sizeof(rte_mbuf_ext_shared_info));
+    info->free_cb = FreeRoom;
+    info->fcb_opaque = exact->get();
+    rte_mbuf_ext_refcnt_set(info, 1);
+    rte_pktmbuf_attach_extbuf(burst[i], room, reinterpret_cast<uintptr_t>(room) + lane->exact.iova_offset,
+                              static_cast<uint16_t>(bytes - sizeof(rte_mbuf_ext_shared_info)), info);
+    burst[i]->data_off = RTE_PKTMBUF_HEADROOM;
+    burst[i]->data_len = static_cast<uint16_t>(lengths[i]);
+    burst[i]->pkt_len = lengths[i];
+  }
+  return true;
+}
 
 uint32_t Source::page_size() const {
   const auto stats = ReadPageFragStats(exact == nullptr ? pool : exact->get());
@@ -86,6 +129,7 @@ Source SourceOf(const Variant& variant, uint32_t cache) {
   if (variant.exact) {
     source.exact = ExactOf(variant);
     std::fill_n(source.lengths, kBurst, kExactLength);
+    if (variant.external) source.headers = HeadersOf(variant, cache);
   } else {
     source.pool = PoolOf(variant, cache);
   }

@@ -20,20 +20,27 @@ struct Variant {
   uint32_t page_size = 0;
   bool exact = false;     // not a pool of equal objects but an ExactFrag
   bool shuffled = false;  // the pool's objects were put back in random order once, as after a long life
+  // With `exact`: the rejected form, a mbuf of a pool of headers and a room of the asked length attached to it.
+  bool external = false;
 };
 
 struct Source {
   rte_mempool* pool = nullptr;
   ExactFrag* exact = nullptr;
   uint32_t lengths[kBurst] = {};
+  rte_mempool* headers = nullptr;  // of the external form, whose rooms are cut from `exact`'s pages
 
   // A burst, by rte_pktmbuf_alloc_bulk() or as exact buffers of kExactLength bytes.
   bool Take(rte_mbuf** burst) {
+    if (headers != nullptr) return TakeExternal(burst);
     if (exact == nullptr) return rte_pktmbuf_alloc_bulk(pool, burst, kBurst) == 0;
     return exact->AllocBulk(burst, lengths, kBurst, ExactRoom{}) == kBurst;
   }
   // Bytes of the pages that it carves; 0 for stock handlers.
   uint32_t page_size() const;
+
+ private:
+  bool TakeExternal(rte_mbuf** burst);
 };
 
 // Ends the program where the pool cannot be made.

@@ -37,6 +37,8 @@ constexpr Variant kVariants[] = {
     {"stack", "stack"},
     {"exact", "page_frag", 32768, true},
     {"exact_64k", "page_frag", 65536, true},
+    {"external", "page_frag", 32768, true, false, true},
+    {"external_64k", "page_frag", 65536, true, false, true},
 };
 
 void Touch(rte_mbuf* mbuf, unsigned bytes) {
@@ -118,7 +120,7 @@ void Register() {
     for (unsigned touch : {0u, 64u, 1500u}) {
       for (uint32_t cache : {0u, 256u}) {
         for (unsigned window : {1u, 64u}) {
-          if (variant.shuffled || (variant.exact && cache != 0)) continue;
+          if (variant.shuffled || (variant.exact && !variant.external && cache != 0)) continue;
           benchmark::RegisterBenchmark(
               absl::StrCat("same_lcore/", variant.name, "/cache:", cache, "/touch:", touch, "/window:", window).c_str(),
               [=, &variant](benchmark::State& state) { SameLcore(state, variant, cache, touch, window); });
