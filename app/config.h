@@ -44,6 +44,7 @@ struct PortConfig {
   uint32_t txd = 256;
   std::string program;
   std::string sink;
+  int socket = -1;  // NUMA node that the device is at, -1: as EAL finds it
 };
 
 // `arena:` the memory behind all page_frag pools, one arena for each socket that pools name.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "app/config_units.h"
 #include "app/plan.h"
 #include "mempool/footprint.h"
+#include "mempool/page_layout.h"
 
 namespace halfpage {
 namespace {
@@ -50,6 +52,13 @@ void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList
                             " bytes (64 header + 128 mbuf + ", "data_room ", pool.data_room,
                             ", in lines of 64); write page_size: ", FormatBytes(std::bit_ceil(object)),
                             " or auto, or data_room: ", page - 192, " or less"));
+}
+
+void CheckSocket(const Config& config, const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
+  if (pool.socket <= 0 || UsesHugepages(config.eal)) return;
+  faults.Fault(path + ".socket", absl::StrCat(pool.socket,
+                                              ": without hugepages all of EAL's memory counts as socket 0: write "
+                                              "socket: auto, or preset: hugepages under eal"));
 }
 
 void CheckExact(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
@@ -152,6 +161,7 @@ void CheckPools(const Config& config, FaultList& faults) {
   for (size_t i = 0; i < config.pools.size(); ++i) {
     const std::string path = PoolPath(i);
     if (faults.Touches(path)) continue;
+    CheckSocket(config, config.pools[i], path, faults);
     CheckExact(config.pools[i], path, faults);
     CheckCache(config.pools[i], path, faults);
     if (faults.Given(path)) CheckPage(config.pools[i], path, faults);  // else it is made for copies, checked there
@@ -159,7 +169,51 @@ void CheckPools(const Config& config, FaultList& faults) {
   }
 }
 
+namespace {
+
+// A limit below the sum of all pools is what a limit is for. One that holds not even the pool that needs most, or not a
+// chunk for each size of page, is a mistake.
+void CheckArenaLimit(const Config& config, FaultList& faults) {
+  if (config.arena.limit == 0 || faults.Touches("pools") || faults.Touches("arena")) return;
+  Config unlimited = config;
+  unlimited.arena.limit = 0;
+  const MemoryPlan plan = PlanMemory(unlimited);
+  for (const ArenaFootprint& arena : plan.memory.arenas) {
+    std::set<uint64_t> page_sizes;
+    uint64_t most = 0;
+    std::string neediest;
+    for (const size_t p : arena.pools) {
+      page_sizes.insert(plan.memory.pools[p].page_bytes);
+      const uint64_t chunks = ComputeFootprint({config.pools[p]}, plan.terms).arenas.front().chunks;
+      if (chunks <= most) continue;
+      most = chunks;
+      neediest = config.pools[p].name;
+    }
+    const uint64_t have = config.arena.limit / kChunkBytes;
+    const std::string shown =
+        absl::StrCat(FormatBytes(config.arena.limit), " hold ", have, " of an arena's chunks of 2MiB");
+    const std::string write =
+        absl::StrCat("write limit: ", 2 * most, "MiB or more (", 2 * arena.chunks, "MiB hold all pools at once)");
+    if (have < page_sizes.size()) {
+      faults.Fault("arena.limit", absl::StrCat(shown, ", and pools with pages of ", page_sizes.size(),
+                                               " sizes share them, each of which takes chunks of its own: a pool "
+                                               "would find no page at all; ",
+                                               write));
+      return;
+    }
+    if (have >= most) continue;
+    faults.Warn("arena.limit", absl::StrCat(shown, ", and pool `", neediest, "` alone needs ", most,
+                                            " to have all its buffers out: sources will find no buffer before it is "
+                                            "empty; ",
+                                            write, ", or a smaller `size` there"));
+    return;
+  }
+}
+
+}  // namespace
+
 void CheckMemory(const Config& config, FaultList& faults) {
+  CheckArenaLimit(config, faults);
   if (faults.Touches("pools") || faults.Touches("eal") || faults.Touches("veth")) return;
   const MemoryPlan plan = PlanMemory(config);
   if (!plan.overrun.has_value()) return;

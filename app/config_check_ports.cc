@@ -121,6 +121,49 @@ void CheckProgram(const Config& config, size_t number, FaultList& faults) {
   }
 }
 
+// Of the drivers that put a buffer into every slot of their receive rings when they start; others take one as a frame
+// comes, and net_af_xdp has a rule of its own.
+bool FillsItsRings(const DeviceString& device) {
+  for (const char* other : {"net_af_packet", "net_af_xdp", "net_memif", "net_null", "net_pcap", "net_ring"}) {
+    if (device.driver == other) return false;
+  }
+  return true;
+}
+
+// A port whose rings cannot be filled comes up and receives nothing, or fails in the middle of a start.
+void CheckFilled(const Config& config, size_t number, FaultList& faults) {
+  const PktmbufPoolConfig* pool = config.FindPool(config.ports[number].pool);
+  if (pool == nullptr || !FillsItsRings(ParseDeviceString(config.ports[number].device))) return;
+  uint64_t slots = 0;
+  for (size_t p = 0; p <= number; ++p) {
+    const PortConfig& port = config.ports[p];
+    if (config.FindPool(port.pool) != pool || !FillsItsRings(ParseDeviceString(port.device))) continue;
+    if (p == number && slots > pool->size) return;  // told of the port before
+    slots += uint64_t{port.queues} * port.rxd;
+  }
+  if (slots <= pool->size) return;
+  faults.Fault(absl::StrCat("ports[", number, "].pool"),
+               absl::StrCat("receive rings up to this port's have ", slots,
+                            " slots, each of which holds a buffer from ", "its start on, and pool `", pool->name,
+                            "` has ", pool->size, ": write size: auto there, or a smaller rxd here"));
+}
+
+void CheckSocket(const Config& config, size_t number, FaultList& faults) {
+  const PortConfig& port = config.ports[number];
+  const PktmbufPoolConfig* pool = config.FindPool(port.pool);
+  if (pool == nullptr || port.socket < 0 || pool->socket < 0 || pool->socket == port.socket) return;
+  std::string there;
+  for (const PktmbufPoolConfig& each : config.pools) {
+    if (each.socket == port.socket) absl::StrAppend(&there, there.empty() ? "" : ", ", "`", each.name, "`");
+  }
+  faults.Fault(absl::StrCat("ports[", number, "].pool"),
+               absl::StrCat("port `", port.name, "` is at socket ", port.socket, ", and pool `", pool->name,
+                            "` at socket ", pool->socket, ", so every frame would cross between them: ",
+                            there.empty() ? absl::StrCat("add a pool with socket: ", port.socket, " and name it here")
+                                          : absl::StrCat("name a pool that is there (", there, ")"),
+                            ", or write socket: auto on either"));
+}
+
 }  // namespace
 
 void CheckPorts(const Config& config, FaultList& faults) {
@@ -132,6 +175,9 @@ void CheckPorts(const Config& config, FaultList& faults) {
   for (size_t p = 0; p < config.ports.size(); ++p) {
     CheckPort(config, p, faults);
     CheckProgram(config, p, faults);
+    if (faults.Touches("pools")) continue;
+    CheckSocket(config, p, faults);
+    CheckFilled(config, p, faults);
   }
   if (!config.traffic.empty() || config.ports.empty() || faults.Touches("ports")) return;
   // The reader of a file with ports asks for no source, so a misspelt section shows only here.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -131,6 +132,19 @@ uint64_t OneAtATime(const MemoryPlan& plan, const Config& config) {
   return bytes;
 }
 
+std::vector<SocketPlan> SocketsOf(const Config& config, const FootprintTerms& terms) {
+  std::map<int, std::vector<PktmbufPoolConfig>> by_socket;
+  for (const PktmbufPoolConfig& pool : config.pools) by_socket[pool.socket].push_back(pool);
+  std::vector<SocketPlan> sockets;
+  for (const auto& [socket, pools] : by_socket) {
+    SocketPlan& plan = sockets.emplace_back();
+    plan.socket = socket;
+    plan.bytes = ComputeFootprint(pools, terms).total;
+    for (const PktmbufPoolConfig& pool : pools) plan.pools.push_back(pool.name);
+  }
+  return sockets;
+}
+
 }  // namespace
 
 std::optional<PlanOverrun> FindOverrun(const Config& config, uint64_t available) {
@@ -153,6 +167,7 @@ MemoryPlan PlanMemory(const Config& config) {
   plan.file = config.file;
   plan.terms = TermsOf(config);
   plan.memory = ComputeFootprint(config.pools, plan.terms);
+  plan.sockets = SocketsOf(config, plan.terms);
   for (size_t p = 0; p < config.pools.size(); ++p) {
     PoolPlan& pool = plan.pools.emplace_back();
     pool.config = config.pools[p];
@@ -173,6 +188,10 @@ MemoryPlan PlanMemory(const Config& config) {
   plan.available = plan.eal_memory > kEalOwnBytes ? plan.eal_memory - kEalOwnBytes : 0;
   if (plan.eal_memory != 0) plan.overrun = FindOverrun(config, plan.available);
   return plan;
+}
+
+bool UsesHugepages(const EalConfig& eal) {
+  return MemoryOf(eal).hugepages;
 }
 
 std::set<int> ArenaSockets(const Config& config) {

@@ -30,6 +30,13 @@ struct PoolPlan {
   double real_per_buffer() const { return static_cast<double>(own.total()) / config.size; }
 };
 
+// What the pools of one socket take together: their bookkeeping, caches and pages, by page_frag in whole chunks.
+struct SocketPlan {
+  int socket = -1;
+  std::vector<std::string> pools;
+  uint64_t bytes = 0;
+};
+
 // Where a plan does not fit.
 struct PlanOverrun {
   size_t pool = 0;       // the first one over the line
@@ -41,9 +48,10 @@ struct MemoryPlan {
   FootprintTerms terms;
   std::vector<PoolPlan> pools;
   MemoryFootprint memory;
-  uint64_t ring_bytes = 0;       // of all pairs
-  uint64_t needed = 0;           // everything above
-  uint64_t stock_hugepages = 0;  // everything, all pools by ring_mp_mc
+  std::vector<SocketPlan> sockets;  // ascending, -1 (any) first
+  uint64_t ring_bytes = 0;          // of all pairs
+  uint64_t needed = 0;              // everything above
+  uint64_t stock_hugepages = 0;     // everything, all pools by ring_mp_mc
   uint64_t stock_small = 0;
   // Pools that are full one after the other: what page_frag needs at most, for they share one arena per socket.
   uint64_t one_at_a_time = 0;
@@ -57,6 +65,9 @@ MemoryPlan PlanMemory(const Config& config);
 
 // The first pool over a line of `available` bytes (rings included); nothing where all fit.
 std::optional<PlanOverrun> FindOverrun(const Config& config, uint64_t available);
+
+// Whether EAL is given hugepages, by the preset or by its arguments.
+bool UsesHugepages(const EalConfig& eal);
 
 // The sockets that page_frag pools name (-1: any): each has an arena.
 std::set<int> ArenaSockets(const Config& config);

@@ -72,6 +72,11 @@ std::string PlanJson(const MemoryPlan& plan, const std::vector<MemoryLimit>& lim
                               {"limit_bytes", plan.terms.arena_limit},
                               {"denied_bytes", arena.denied_bytes}});
   }
+  json["sockets"] = Json::array();
+  for (const SocketPlan& socket : plan.sockets) {
+    json["sockets"].push_back(
+        {{"socket", SocketJson(socket.socket)}, {"pools", socket.pools}, {"bytes", socket.bytes}});
+  }
   json["ring_bytes"] = plan.ring_bytes;
   json["needed_bytes"] = plan.needed;
   json["needed_one_pool_at_a_time_bytes"] = plan.one_at_a_time;

@@ -124,4 +124,17 @@ std::vector<MemoryLimit> ReadMemoryLimits(bool hugepages, const std::string& roo
   return limits;
 }
 
+std::vector<int> ReadSockets(const std::string& root) {
+  std::vector<int> sockets;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/devices/system/node", error)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view number = name;
+    int socket = 0;
+    if (absl::ConsumePrefix(&number, "node") && absl::SimpleAtoi(number, &socket)) sockets.push_back(socket);
+  }
+  std::sort(sockets.begin(), sockets.end());
+  return sockets;
+}
+
 }  // namespace halfpage

@@ -19,4 +19,7 @@ struct MemoryLimit {
 // /sys; empty on a real machine.
 std::vector<MemoryLimit> ReadMemoryLimits(bool hugepages, const std::string& root = "");
 
+// The machine's NUMA nodes, ascending; none where it does not tell.
+std::vector<int> ReadSockets(const std::string& root = "");
+
 }  // namespace halfpage

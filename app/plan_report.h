@@ -21,6 +21,9 @@ std::optional<MachineOverrun> FindMachineOverrun(const Config& config, const Mem
 // One line for standard error: what is needed, what there is, and the largest pool that fits.
 std::string MachineFault(const MemoryPlan& plan, const MachineOverrun& overrun);
 
+// A line for each pool whose socket is none of `sockets`; none where these are not known.
+std::vector<std::string> SocketFaults(const MemoryPlan& plan, const std::vector<int>& sockets);
+
 // Tables and sentences; ends with a newline.
 std::string PlanText(const MemoryPlan& plan, const std::vector<MemoryLimit>& limits);
 

@@ -26,8 +26,10 @@ int RunPlan(const LoadedConfig& loaded, const std::string& json) {
   std::optional<MachineOverrun> overrun;
   if (!plan.overrun.has_value()) overrun = FindMachineOverrun(config, plan, limits);
   if (overrun.has_value()) std::fprintf(stderr, "%s\n", MachineFault(plan, *overrun).c_str());
+  const std::vector<std::string> missing = SocketFaults(plan, ReadSockets());
+  for (const std::string& line : missing) std::fprintf(stderr, "%s\n", line.c_str());
   if (!good) return kExitFailed;
-  return plan.overrun.has_value() || overrun.has_value() ? kExitUsage : kExitGood;
+  return !missing.empty() || plan.overrun.has_value() || overrun.has_value() ? kExitUsage : kExitGood;
 }
 
 }  // namespace halfpage

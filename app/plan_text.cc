@@ -107,6 +107,12 @@ std::string ArenaLines(const MemoryPlan& plan) {
                                                                    "sources find no buffer when it is reached"));
     }
   }
+  if (plan.sockets.size() > 1) {
+    for (const SocketPlan& socket : plan.sockets) {
+      absl::StrAppendFormat(&text, "  socket %s: %s MiB for %s\n", Socket(socket.socket), Mib(socket.bytes),
+                            absl::StrJoin(socket.pools, ", "));
+    }
+  }
   const uint64_t stock = plan.terms.hugepages ? plan.stock_hugepages : plan.stock_small;
   const bool shared = std::any_of(plan.memory.arenas.begin(), plan.memory.arenas.end(),
                                   [](const ArenaFootprint& arena) { return arena.pools.size() > 1; });
@@ -167,6 +173,17 @@ std::string MachineFault(const MemoryPlan& plan, const MachineOverrun& overrun) 
                       overrun.pool.largest > 0 ? absl::StrCat("write size: ", overrun.pool.largest, " or less here")
                                                : "no size of this pool alone is small enough: shrink others too",
                       plan.terms.hugepages ? ", or reserve more hugepages" : ", or give the machine more memory");
+}
+
+std::vector<std::string> SocketFaults(const MemoryPlan& plan, const std::vector<int>& sockets) {
+  std::vector<std::string> lines;
+  for (size_t p = 0; p < plan.pools.size() && !sockets.empty(); ++p) {
+    const int socket = plan.pools[p].config.socket;
+    if (socket < 0 || std::find(sockets.begin(), sockets.end(), socket) != sockets.end()) continue;
+    lines.push_back(absl::StrCat(plan.file, ": pools[", p, "].socket: ", socket, " is not on this machine, which has ",
+                                 absl::StrJoin(sockets, ", "), ": write one of these, or auto"));
+  }
+  return lines;
 }
 
 std::string PlanText(const MemoryPlan& plan, const std::vector<MemoryLimit>& limits) {

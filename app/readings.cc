@@ -148,6 +148,7 @@ void TellSink(SinkSnapshot& sink, const std::function<void(const Reading&)>& vis
 void TellPool(PoolSnapshot& pool, const std::function<void(const Reading&)>& visit) {
   const Teller tell("pool", {{"pool", pool.name}}, visit);
   tell.Number("size_buffers", "Buffers that can be out at once", pool.size);
+  tell.Gauge("low_water_buffers", "Fewest buffers that were free at any look", pool.low_water);
   tell.Gauge("in_use_buffers", "Buffers that neither the pool nor a cache of it holds", pool.buffers_in_use);
   tell.Gauge("kept_by_driver_buffers", "Buffers that drivers keep for good", pool.kept_by_drivers);
   tell.Count("borrowed_buffers", "Buffers that frames of this class took from larger ones", pool.borrowed);

@@ -169,6 +169,7 @@ std::string PoolLines(const Snapshot& snapshot) {
   for (const PoolSnapshot& pool : snapshot.pools) {
     absl::StrAppendFormat(&text, "  pool %s: %s, %u buffers of %s", pool.name, pool.ops, pool.size,
                           pool.exact ? "their frames' length" : absl::StrCat(pool.data_room, " bytes"));
+    absl::StrAppend(&text, ", at least ", pool.low_water, " of them free");
     if (pool.borrowed != 0) absl::StrAppend(&text, ", borrowed ", pool.borrowed);
     if (pool.page_frag) {
       const std::string packing =

@@ -138,6 +138,7 @@ struct PoolSnapshot {
   uint32_t size = 0;
   uint16_t data_room = 0;
   uint64_t buffers_in_use = 0;
+  uint64_t low_water = 0;            // fewest buffers that were free at any look, 0 where a source found none
   uint64_t kept_by_drivers = 0;      // of those in use after Stop(), as many as drivers may keep for good
   uint64_t borrowed = 0;             // buffers that frames of this class took from larger ones, over all sources
   bool exact = false;                // buffers are as long as their frames

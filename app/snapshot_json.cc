@@ -133,6 +133,7 @@ Json PoolJson(const PoolSnapshot& pool) {
                {"exact", pool.exact},
                {"borrowed", pool.borrowed},
                {"buffers_in_use", pool.buffers_in_use},
+               {"low_water", pool.low_water},
                {"kept_by_drivers", pool.kept_by_drivers},
                {"pages_in_flight", pool.pages_in_flight}};
   json["leaks"] = Json::array();

@@ -54,6 +54,7 @@ absl::Status Topology::BuildPools() {
     auto pool = PktmbufPool::Create(config);
     if (!pool.ok()) return pool.status();
     pools_.push_back(*std::move(pool));
+    most_in_use_.emplace_back(0);
   }
   return absl::OkStatus();
 }

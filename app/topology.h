@@ -52,7 +52,8 @@ class Topology {
   // buffers alone.
   static std::vector<std::string> End(std::unique_ptr<Topology> topology);
 
-  // Buffers in use by pool, in the configuration's order, and nothing else: cheap enough to look often.
+  // Buffers in use by pool, in the configuration's order, and nothing else: cheap enough to look often. The most that
+  // was ever seen so is what a pool's low water is told by.
   std::vector<uint64_t> BuffersInUse() const;
   // Frames in all rings of all pairs, on their way to somebody.
   uint64_t FramesWaiting() const;
@@ -95,6 +96,7 @@ class Topology {
   // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never empties its rings.
   uint64_t KeptByDrivers(const std::string& pool) const;
 
+  uint64_t LowWater(size_t pool, const Snapshot& snapshot) const;
   bool RingsEmpty() const;
   bool HeldSinksEmpty() const;
   uint64_t ReadByWorkers() const;
@@ -128,8 +130,9 @@ class Topology {
   std::deque<std::unique_ptr<Counter[]>> hits_;
   std::deque<Converter> converters_;  // of queues whose frames may have to be copied
   std::atomic<Phase> phase_{Phase::kStopped};
-  std::vector<std::vector<LeakedBuffers>> leaks_;  // by pool, found at Stop()
-  std::vector<uint64_t> left_in_ring_;             // by DeviceIndex
+  std::vector<std::vector<LeakedBuffers>> leaks_;          // by pool, found at Stop()
+  std::vector<uint64_t> left_in_ring_;                     // by DeviceIndex
+  mutable std::deque<std::atomic<uint64_t>> most_in_use_;  // by pool, seen at any look
   bool running_ = false;
   bool stopped_ = false;
   uint64_t built_tsc_ = 0;

@@ -55,11 +55,18 @@ absl::Status Topology::BuildPorts() {
     options.tx_queues = static_cast<uint16_t>(senders);
     options.rx_slots = static_cast<uint16_t>(config.rxd);
     options.tx_slots = static_cast<uint16_t>(config.txd);
-    options.socket = static_cast<int>(rte_socket_id());
+    options.socket = config.socket >= 0 ? config.socket : static_cast<int>(rte_socket_id());
     auto port = EthdevPort::Create(options);
     if (!port.ok()) return port.status();
     ports_.push_back(*std::move(port));
     devices_[device].port = ports_.back().port();
+    const int socket = rte_eth_dev_socket_id(ports_.back().port());
+    if (socket >= 0 && options.pool->socket_id >= 0 && socket != options.pool->socket_id) {
+      std::fprintf(stderr,
+                   "halfpage: warning: port %s is at socket %d and its pool %s at socket %d, so every frame crosses "
+                   "between them: give it a pool with socket: %d\n",
+                   config.name.c_str(), socket, options.pool->name, options.pool->socket_id, socket);
+    }
     if (!ports_.back().link_up()) {
       std::fprintf(stderr, "halfpage: warning: port %s: its link is down; what it sends now may be lost\n",
                    config.name.c_str());

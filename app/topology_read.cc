@@ -37,6 +37,7 @@ PoolSnapshot ReadPool(const PktmbufPool& pool) {
                   {"alloc_slow_ho", stats->alloc_slow_ho},
                   {"alloc_empty", stats->alloc_empty},
                   {"alloc_refill", stats->alloc_refill},
+                  {"alloc_waive", stats->alloc_waive},
                   {"recycle_cached", stats->recycle_cached},
                   {"recycle_cache_full", stats->recycle_cache_full},
                   {"recycle_ring", stats->recycle_ring},
@@ -142,8 +143,29 @@ TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& c
 
 std::vector<uint64_t> Topology::BuffersInUse() const {
   std::vector<uint64_t> in_use;
-  for (const PktmbufPool& pool : pools_) in_use.push_back(pool.in_use());
+  for (size_t p = 0; p < pools_.size(); ++p) {
+    in_use.push_back(pools_[p].in_use());
+    uint64_t most = most_in_use_[p].load(std::memory_order_relaxed);
+    while (most < in_use[p] && !most_in_use_[p].compare_exchange_weak(most, in_use[p], std::memory_order_relaxed)) {
+    }
+  }
   return in_use;
+}
+
+// Buffers that were free at the worst look. That a source found none is seen between looks as well.
+uint64_t Topology::LowWater(size_t pool, const Snapshot& snapshot) const {
+  const std::string& name = pools_[pool].config().name;
+  for (size_t t = 0; t < snapshot.traffic.size(); ++t) {
+    const TrafficSnapshot& source = snapshot.traffic[t];
+    if (source.classes.empty() && source.nobuf != 0 && FindPool(config_.traffic[t].pool) == pools_[pool].get()) {
+      return 0;
+    }
+    for (const ClassSnapshot& each : source.classes) {
+      if (each.pool == name && each.borrowed + each.nobuf != 0) return 0;
+    }
+  }
+  const uint64_t size = pools_[pool].config().size;
+  return size - std::min(size, most_in_use_[pool].load(std::memory_order_relaxed));
 }
 
 Snapshot Topology::Read() const {
@@ -221,6 +243,7 @@ Snapshot Topology::Read() const {
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     out.pools.push_back(ReadPool(pools_[p]));
+    out.pools.back().low_water = LowWater(p, out);
     for (const TrafficSnapshot& source : out.traffic) {
       for (const ClassSnapshot& each : source.classes) {
         if (each.pool == out.pools.back().name) out.pools.back().borrowed += each.borrowed;

@@ -132,6 +132,7 @@ bool PageArena::GrowLocked() {
     chunk->iova_offset = rte_mem_virt2iova(chunk) - reinterpret_cast<uintptr_t>(chunk);
     chunk->extent = slot;
     chunk->last = i + 1 == chunks ? 1 : 0;
+    chunk->socket = static_cast<int16_t>(zone->socket_id);
     Link(&free_chunks_, chunk);
   }
   chunks_ += chunks;

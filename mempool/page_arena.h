@@ -49,7 +49,8 @@ struct alignas(kCacheLine) Chunk {
   uint32_t pages;         // usable pages
   uint32_t home;          // how many of them are home
   uint32_t extent;        // index of the extent it was carved from
-  uint32_t last;          // 1 for its extent's last chunk, which is kExtentShortfall shorter
+  uint16_t last;          // 1 for its extent's last chunk, which is kExtentShortfall shorter
+  int16_t socket;         // NUMA node of its memory
   Chunk* next;            // links of the class's list of chunks with pages at home, or of the list of free chunks
   Chunk* previous;
   uint64_t home_bits[8];  // which pages are home, by page number

@@ -1,5 +1,7 @@
 #include "mempool/page_cache.h"
 
+#include <rte_lcore.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +20,17 @@ bool PageCache::RefillFromRing(uint32_t need, RecycleMode mode, PageCounters& co
   std::reverse(slots_ + size_now, slots_ + size_now + taken);
   size_now += taken;
   size_.store(size_now, std::memory_order_relaxed);
+  CountElsewhere(size_now - taken, counters);
   return size_now >= need;
+}
+
+// Threads without an lcore id are on no socket.
+void PageCache::CountElsewhere(uint32_t from, PageCounters& counters) const {
+  const auto socket = static_cast<int>(rte_socket_id());
+  if (socket < 0) return;
+  uint32_t elsewhere = 0;
+  for (uint32_t i = from; i < size(); ++i) elsewhere += Chunk::Of(slots_[i])->socket != socket ? 1 : 0;
+  if (elsewhere != 0) counters.alloc_waive.Add(elsewhere);
 }
 
 bool PageCache::RefillFromArena(uint32_t need, PageCounters& counters) {
@@ -31,6 +43,7 @@ bool PageCache::RefillFromArena(uint32_t need, PageCounters& counters) {
   std::reverse(slots_ + size_now, slots_ + size_now + taken);
   size_now += taken;
   size_.store(size_now, std::memory_order_relaxed);
+  CountElsewhere(size_now - taken, counters);
   return size_now >= need;
 }
 

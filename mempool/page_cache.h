@@ -17,6 +17,7 @@ struct PageCounters {
   Counter alloc_slow_ho;         // the same, larger than 4 KiB
   Counter alloc_empty;           // times that cache and ring were empty
   Counter alloc_refill;          // times that the cache was refilled from the ring
+  Counter alloc_waive;           // pages taken that lie on another socket than the lcore; they are used all the same
   Counter recycle_cache_full;    // times that the cache was full and its older half moved on
   Counter recycle_ring;          // whole pages put into the ring
   Counter recycle_ring_full;     // pages that the ring had no slot for: given to the arena
@@ -79,6 +80,7 @@ class PageCache {
   uint32_t pages() const { return size() + staged_.load(std::memory_order_relaxed); }
 
  private:
+  void CountElsewhere(uint32_t from, PageCounters& counters) const;
   void MakeRoom(PageCounters& counters);
   void FlushStage(PageCounters& counters);
   void PutToRing(char* const* pages, uint32_t n, PageCounters& counters);

@@ -24,6 +24,7 @@ struct PageFragStats {
   uint64_t alloc_slow_ho = 0;
   uint64_t alloc_empty = 0;
   uint64_t alloc_refill = 0;
+  uint64_t alloc_waive = 0;  // pages from another socket than the lcore's
   uint64_t recycle_cached = 0;
   uint64_t recycle_cache_full = 0;
   uint64_t recycle_ring = 0;

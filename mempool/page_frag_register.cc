@@ -245,6 +245,7 @@ absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* mempool) {
     stats.alloc_slow_ho += lane->counters.alloc_slow_ho.Read();
     stats.alloc_empty += lane->counters.alloc_empty.Read();
     stats.alloc_refill += lane->counters.alloc_refill.Read();
+    stats.alloc_waive += lane->counters.alloc_waive.Read();
     others += lane->pages_shared.Read() + lane->pages_given.Read();
     stats.recycle_cache_full += lane->counters.recycle_cache_full.Read();
     stats.recycle_ring += lane->counters.recycle_ring.Read();

@@ -1,7 +1,9 @@
 #include "mempool/pktmbuf_pool.h"
 
 #include <rte_cycles.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mempool/page_frag.h"
 
@@ -20,6 +23,27 @@ bool OpsRegistered(const std::string& name) {
     if (name == rte_mempool_ops_table.ops[i].name) return true;
   }
   return false;
+}
+
+// EAL says only that there is no memory.
+absl::Status CheckSocket(const PktmbufPoolConfig& config) {
+  if (config.socket < 0) return absl::OkStatus();
+  std::string there;
+  for (unsigned i = 0; i < rte_socket_count(); ++i) {
+    const int socket = rte_socket_id_by_idx(i);
+    if (socket == config.socket && (socket == 0 || rte_eal_has_hugepages() != 0)) return absl::OkStatus();
+    absl::StrAppend(&there, there.empty() ? "" : ", ", socket);
+  }
+  if (rte_eal_has_hugepages() == 0) {
+    return absl::NotFoundError(absl::StrFormat(
+        "pool %s: socket %d: without hugepages all of EAL's memory counts as socket 0; take socket 0 or any (auto), or "
+        "hugepages",
+        config.name, config.socket));
+  }
+  return absl::NotFoundError(
+      absl::StrFormat("pool %s: there is no socket %d on this machine, only %s; take one of "
+                      "these, or any (auto)",
+                      config.name, config.socket, there));
 }
 
 absl::Status PopulateError(const PktmbufPoolConfig& config, int error) {
@@ -36,6 +60,7 @@ absl::Status PopulateError(const PktmbufPoolConfig& config, int error) {
 }  // namespace
 
 absl::StatusOr<PktmbufPool> PktmbufPool::Create(const PktmbufPoolConfig& config) {
+  if (absl::Status status = CheckSocket(config); !status.ok()) return status;
   if (config.ops == "page_frag") {
     const int index = page_frag_register();
     if (index < 0) return absl::ErrnoToStatus(-index, "mempool handler page_frag: no free slot in DPDK's table of 16");

@@ -30,8 +30,8 @@ struct PktmbufPoolConfig {
 class PktmbufPool {
  public:
   // Creates the pool. Errors: InvalidArgument for a value DPDK would refuse (with the rule), NotFound for a handler
-  // that is not registered, ResourceExhausted when memory does not suffice (with the bytes asked for),
-  // AlreadyExists for a name that is taken. Control threads only, EAL must be up.
+  // that is not registered and for a socket that is not there, ResourceExhausted when memory does not suffice (with the
+  // bytes asked for), AlreadyExists for a name that is taken. Control threads only, EAL must be up.
   static absl::StatusOr<PktmbufPool> Create(const PktmbufPoolConfig& config);
 
   PktmbufPool(PktmbufPool&& other) noexcept;

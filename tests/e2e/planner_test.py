@@ -130,6 +130,54 @@ def _():
             tap.expect(re.search(r'^  pool short: \d+ of 256 buffers in use, borrowed \d+$', ended.out, re.MULTILINE), ended)
 
 
+MIXED_MTU = '''version: 1
+eal: {{preset: lab, memory: 512MiB}}
+pools:
+{pools}
+veth:
+  - {{name: usual, ends: [{{name: a0, mtu: 1500}}, {{name: a1, mtu: 1500}}]}}
+  - {{name: jumbo, ends: [{{name: b0, mtu: 9000}}, {{name: b1, mtu: 9000}}]}}
+traffic:
+  - {{name: full, into: a1, sizes: 1514, count: 20000, pool: {usual}}}
+  - {{name: large, into: b1, sizes: 9014, count: 20000, pool: large}}
+'''
+
+
+@tap.subtest('R11: pools for MTU 1500 and 9000 share one memory: the plan says what that saves, and both sizes are forwarded')
+def _():
+    own = '  - {name: small, size: 8192, data_room: 1664}\n  - {name: large, size: 4096, data_room: 9216}'
+    told = {}
+    for name, pools, usual in (('own', own, 'small'), ('one', '  - {name: large, size: 12288, data_room: 9216}', 'large')):
+        with scratch() as folder:
+            file = folder / 'mtus.yaml'
+            file.write_text(MIXED_MTU.format(pools=pools, usual=usual))
+            told[name] = plan('--config', file)[1]
+            ended = halfpage('--config', file, '--json', folder / 'report.json', cwd=folder)
+            tap.expect(ended.code == 0, ended)
+            report = json.loads((folder / 'report.json').read_text())
+            received = {device['name']: device['received'] for device in report['devices']}
+            sent = {source['into']: source['sent'] for source in report['traffic']}
+            tap.expect(received['a0'] == sent['a1'] > 0 and received['b0'] == sent['b1'] > 0, received, sent)
+    tap.expect(told['own']['needed_one_pool_at_a_time_bytes'] < told['own']['needed_bytes'], told['own'])
+    tap.expect(told['own']['needed_bytes'] < 0.6 * told['one']['needed_bytes'], told)
+
+
+@tap.subtest('R07: a pool no larger than its ring finds none at times, which is counted, and its low water is 0')
+def _():
+    with scratch() as folder:
+        file = folder / 'small.yaml'
+        file.write_text('version: 1\npools: [{name: packets, size: 1024, cache: 0}]\ntraffic: [{name: udp, into: veth1}]\n'
+                        'veth: [{name: pair, ring: 1024, ends: [{name: veth0}, {name: veth1}]}]\n'
+                        'lcores: {workers: [{generate: [udp]}, {poll: [veth0, veth1]}]}\n')
+        for more, waits in (((), True), (('--set', 'pools[0].size=8192'), False)):
+            ended = halfpage('--config', file, '--duration', '300ms', '--json', folder / 'report.json', *more, cwd=folder)
+            tap.expect(ended.code == 0 and ('are fewer than can be held at once' in ended.err) == waits, ended)
+            report = json.loads((folder / 'report.json').read_text())
+            pool, source = report['pools'][0], report['traffic'][0]
+            tap.expect((source['nobuf'] > 0) == waits and (pool['low_water'] == 0) == waits, pool, source)
+            tap.expect(f"at least {pool['low_water']} of them free" in ended.out, ended)
+
+
 @tap.subtest('arena.limit holds to the chunk, in the plan and in the run, and what finds no page is counted')
 def _():
     with scratch() as folder:

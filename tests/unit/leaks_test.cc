@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/config_sizes.h"
 #include "app/leak_watch.h"
 #include "mempool/buffer_stamp.h"
 #include "mempool/page_frag.h"
@@ -120,6 +121,35 @@ TEST(HeldBuffersOf, APoolInUseAreListedOldestFirstAndWhatComesAndGoesIsNot) {
     ASSERT_TRUE(none.ok());
     EXPECT_EQ(none->out, 0u);
     EXPECT_THAT(HeldText(*pool, *none, 1), HasSubstr("none has been with its owner for 1.00 s"));
+  }
+}
+
+// R29: what the planner counts for an lcore's mempool cache is what it can hold.
+TEST_P(Leaks, NoMempoolCacheEverHoldsMoreThanThePlanCounts) {
+  for (const uint32_t cache : {1u, 32u, 250u, 512u}) {
+    auto pool = PktmbufPool::Create(Small(GetParam(), 4000, cache));
+    ASSERT_TRUE(pool.ok());
+    uint32_t most[2] = {0, 0};
+    const auto play = [&](uint32_t* held) {
+      std::mt19937 random(cache);
+      std::vector<void*> out;
+      for (int round = 0; round < 3000; ++round) {
+        void* burst[64];
+        const unsigned n = 1 + random() % 64;
+        if (random() % 2 == 0 && out.size() < 1500 && GetBulk(pool->get(), burst, n) == 0) {
+          out.insert(out.end(), burst, burst + n);
+        } else {
+          for (unsigned i = 0; i < n && !out.empty(); ++i, out.pop_back()) PutBulk(pool->get(), &out.back(), 1);
+        }
+        *held = std::max(*held, rte_mempool_default_cache(pool->get(), rte_lcore_id())->len);
+      }
+      if (!out.empty()) PutBulk(pool->get(), out.data(), static_cast<unsigned>(out.size()));
+    };
+    OnBothLcores([&] { play(&most[0]); }, [&] { play(&most[1]); });
+    for (const uint32_t each : most) {
+      EXPECT_GT(each, cache / 2);
+      EXPECT_LE(each, CacheHolds(cache)) << "cache " << cache;
+    }
   }
 }
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "mempool/page_arena.h"
 #include "mempool/pktmbuf_pool.h"
 #include "tests/support/eal_environment.h"
 #include "tests/support/pool_contents.h"
@@ -262,6 +263,61 @@ TEST_P(MbufPool, DestroyWaitsABoundedTimeNamesWhatIsOutAndSucceedsOnceItIsBack) 
     EXPECT_TRUE(pool.Destroy(0).ok());
     EXPECT_EQ(rte_mempool_lookup("small"), nullptr);
   }
+}
+
+TEST_P(MbufPool, ASocketThatIsNotThereIsNamedWithTheWayOut) {
+  PktmbufPoolConfig config = Small(GetParam(), 100, 0);
+  config.socket = 7;
+  const auto pool = PktmbufPool::Create(config);
+  ASSERT_FALSE(pool.ok());
+  EXPECT_EQ(pool.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(pool.status().message()), testing::HasSubstr("pool small: socket 7: without hugepages"));
+  EXPECT_THAT(std::string(pool.status().message()), testing::HasSubstr("socket 0 or any (auto)"));
+  config.socket = 0;
+  EXPECT_TRUE(PktmbufPool::Create(config).ok());
+}
+
+// On a machine of one socket the other one is written into the chunks.
+TEST(PageFragSockets, PagesFromAnotherSocketThanTheLcoresAreCounted) {
+  PktmbufPoolConfig config = Small("page_frag", 13 * 10, 0);
+  config.page_frag.recycle = RecycleMode::kOff;
+  auto pool = PktmbufPool::Create(config);
+  ASSERT_TRUE(pool.ok());
+  const std::vector<void*> here = TakeAll(pool->get());
+  EXPECT_EQ(ReadPageFragStats(pool->get())->alloc_waive, 0u);
+  for (void* object : here) Chunk::Of(object)->socket = 1;
+  PutAll(pool->get(), here);
+  pool->Flush();
+  const std::vector<void*> again = TakeAll(pool->get());
+  EXPECT_EQ(again.size(), 130u) << "and used all the same";
+  EXPECT_EQ(ReadPageFragStats(pool->get())->alloc_waive, 10u);
+  for (void* object : again) Chunk::Of(object)->socket = 0;
+  PutAll(pool->get(), again);
+}
+
+// R19: 10000 frames of 1500 bytes, a page each and half a page each.
+TEST(PageFragHalves, TenThousandFullFramesTakeHalfThePagesInHalves) {
+  const auto pages = [](uint16_t room) {
+    PktmbufPoolConfig config = Small("page_frag", 10000, 0);
+    config.data_room = room;
+    config.page_frag.page_size = 4096;
+    auto pool = PktmbufPool::Create(config);
+    EXPECT_TRUE(pool.ok());
+    std::vector<void*> all = TakeAll(pool->get());
+    EXPECT_EQ(all.size(), 10000u);
+    for (void* object : all) {
+      auto* mbuf = static_cast<rte_mbuf*>(object);
+      mbuf->data_off = 256;  // the kernel's headroom for XDP
+      EXPECT_NE(rte_pktmbuf_append(mbuf, 1514), nullptr);
+    }
+    const uint64_t inflight = ReadPageFragStats(pool->get())->pages_inflight;
+    PutAll(pool->get(), all);
+    pool->Flush();
+    TrimPageFragArena(pool->get());
+    return inflight;
+  };
+  EXPECT_EQ(pages(3904), 10000u);
+  EXPECT_EQ(pages(1856), 5000u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, MbufPool, testing::Values("page_frag", "ring_mp_mc"),

@@ -23,6 +23,7 @@ class Machine {
     folder_.Write(path, text);
   }
   std::vector<MemoryLimit> Limits(bool hugepages) const { return ReadMemoryLimits(hugepages, folder_.File("")); }
+  std::vector<int> Sockets() const { return ReadSockets(folder_.File("")); }
 
  private:
   ScratchFolder folder_;
@@ -38,6 +39,15 @@ TEST(PlanMachine, FreeHugepagesAreThoseThatNobodyWasPromised) {
   ASSERT_EQ(limits.size(), 1u);
   EXPECT_EQ(limits[0].name, "free hugepages of 2MiB");
   EXPECT_EQ(limits[0].bytes, 60u * (2u << 20));
+}
+
+TEST(PlanMachine, SocketsAreTheNodesOfTheKernel) {
+  Machine machine;
+  EXPECT_THAT(machine.Sockets(), IsEmpty());
+  machine.Write("sys/devices/system/node/node1/meminfo", "\n");
+  machine.Write("sys/devices/system/node/node0/meminfo", "\n");
+  machine.Write("sys/devices/system/node/online", "0-1\n");
+  EXPECT_THAT(machine.Sockets(), testing::ElementsAre(0, 1));
 }
 
 TEST(PlanMachine, NoHugepagesAtAllIsALimitOfNothing) {

@@ -182,6 +182,64 @@ TEST(AutoSize, AnotherWordIsRefusedWithTheOneThatIsKnown) {
   EXPECT_EQ(LoadText(TextOf("  - {name: a, size: 0}\n")).faults.size(), 1u) << "0 is not auto";
 }
 
+// R04: two ports on two sockets, the second with four times the queues.
+TEST(AutoSize, PoolsOfTwoSocketsFollowTheQueuesThere) {
+  const std::string text =
+      "version: 1\neal: {preset: hugepages, memory: 64GiB}\nprograms: [{name: gate}]\npools:\n"
+      "  - {name: near, size: auto, cache: 0, socket: 0}\n  - {name: far, size: auto, cache: 0, socket: 1}\nports:\n"
+      "  - {name: wan, device: net_null0, pool: near, socket: 0, queues: 2, rxd: 1024, program: gate}\n"
+      "  - {name: lan, device: net_null1, pool: far, socket: 1, queues: 8, rxd: 1024, program: gate}\n";
+  const LoadedConfig loaded = LoadText(text);
+  ASSERT_THAT(Printed(loaded.faults), IsEmpty());
+  EXPECT_EQ(NeedsOf(loaded.config, 0).rings, 2u * 1024 + 256);
+  EXPECT_EQ(NeedsOf(loaded.config, 1).rings, 8u * 1024 + 256);
+  const MemoryPlan plan = PlanMemory(loaded.config);
+  ASSERT_EQ(plan.sockets.size(), 2u);
+  EXPECT_EQ(plan.sockets[0].socket, 0);
+  EXPECT_EQ(plan.sockets[1].socket, 1);
+  EXPECT_THAT(plan.sockets[1].pools, ElementsAre("far"));
+  EXPECT_GT(plan.sockets[1].bytes, 3 * plan.sockets[0].bytes);
+  EXPECT_EQ(plan.sockets[0].bytes + plan.sockets[1].bytes, plan.memory.total);
+  EXPECT_THAT(PlanText(plan, {}), HasSubstr("  socket 1: "));
+  const nlohmann::json json = nlohmann::json::parse(PlanJson(plan, {}));
+  EXPECT_EQ(json["sockets"][1]["bytes"], plan.sockets[1].bytes);
+  EXPECT_EQ(json["arenas"].size(), 2u);
+}
+
+TEST(Plan, SocketThatTheMachineHasNotGotIsNamedWithThoseItHas) {
+  const MemoryPlan plan =
+      PlanOf(TextOf("  - {name: a, socket: 0}\n  - {name: b, socket: 1}\n", "preset: hugepages, memory: 64GiB"));
+  const std::vector<std::string> lines = SocketFaults(plan, {0});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("pools[1].socket: 1 is not on this machine, which has 0: write one of these"));
+  EXPECT_THAT(SocketFaults(plan, {0, 1}), IsEmpty());
+  EXPECT_THAT(SocketFaults(plan, {}), IsEmpty()) << "a machine that does not tell";
+}
+
+// A limit is there to be smaller than the sum; one that holds no pool is told of.
+TEST(Plan, ArenaLimitThatHoldsNotEvenOnePoolWarnsWithOneThatDoes) {
+  const auto load = [](const std::string& limit) {
+    return LoadText(absl::StrCat("arena: {limit: ", limit, "}\n",
+                                 TextOf("  - {name: a, size: 16384}\n  - {name: b, size: 4096}\n")));
+  };
+  const LoadedConfig small = load("8MiB");
+  EXPECT_THAT(Printed(small.faults), IsEmpty());
+  const auto warns = [](const LoadedConfig& loaded) {
+    std::string text;
+    for (const std::string& line : Printed(loaded.warnings)) {
+      if (line.find("arena.limit") != std::string::npos) text = line;
+    }
+    return text;
+  };
+  const std::string warning = warns(small);
+  EXPECT_THAT(warning, HasSubstr("pool `a` alone needs"));
+  const size_t at = warning.find("write limit: ");
+  ASSERT_NE(at, std::string::npos) << warning;
+  const std::string enough = warning.substr(at + 13, warning.find(' ', at + 13) - at - 13);
+  EXPECT_EQ(warns(load(enough)), "") << enough;
+  EXPECT_NE(warns(load(absl::StrCat(std::stoul(enough) - 2, "MiB"))), "");
+}
+
 // R07: a pool of as many buffers as the ring has slots.
 TEST(AutoSize, PoolAsLargeAsOneRingWarnsWithTheSizeThatAutoHas) {
   const std::string text = "version: 1\n" + kTraffic +
