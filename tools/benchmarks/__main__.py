@@ -7,13 +7,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(ROOT / 'tests' / 'support'), str(ROOT / 'tests' / 'e2e')]
 
+import bpf  # noqa: E402
 import mempool  # noqa: E402  (after the paths to hugepages.py and stock.py)
 import path  # noqa: E402
 import ports  # noqa: E402
 import quick  # noqa: E402
 import threads  # noqa: E402
 
-SUITES = {'quick': quick, 'mempool': mempool, 'path': path, 'ports': ports, 'threads': threads}
+SUITES = {'quick': quick, 'bpf': bpf, 'mempool': mempool, 'path': path, 'ports': ports, 'threads': threads}
 
 
 def main():

@@ -39,6 +39,13 @@ def arguments():
             raise argparse.ArgumentTypeError(f'a frame has 60 to {meter.JUMBO_MTU} bytes')
         return chosen
 
+    def chosen(text):
+        path, _, program = text.partition('=')
+        function, _, file = program.partition('@')
+        if path not in ('drop', 'pass', 'tx', 'redirect') or not function or not file:
+            raise argparse.ArgumentTypeError(f'`{text}` is not like drop=FUNCTION@FILE')
+        return path, (file, function)
+
     parser = argparse.ArgumentParser(
         prog='tools/kernel',
         description="Measures the kernel's veth with native XDP programs, all of its work on one CPU, in network namespaces "
@@ -52,6 +59,9 @@ def arguments():
     parser.add_argument('--sources', type=among(list(meter.SOURCES)), default=list(meter.SOURCES), metavar='LIST',
                         help='; '.join(f'{name}: {about}' for name, about in meter.SOURCES.items()))
     parser.add_argument('--sizes', type=sizes, default=list(SIZES), metavar='LIST', help='frame bytes without FCS')
+    parser.add_argument('--object', type=chosen, action='append', default=[], metavar='PATH=FUNCTION@FILE',
+                        help="an XDP object's program on veth0 in place of the path's own, as in drop=udp_drop@bench.bpf.o; one "
+                        'for redirect has a devmap called outs (repeatable)')
     parser.add_argument('--json', metavar='FILE', help='also write JSON; - puts it on standard output in place of the text')
     options = parser.parse_args()
     if options.rounds < 1 or not 0.01 <= options.seconds <= 60:
@@ -85,7 +95,7 @@ def measure(options):
             for size in options.sizes:
                 why = meter.impossible(path, source, size)
                 rows.append({'path': path, 'source': source, 'size': size, **({'impossible': why} if why else {'runs': []})})
-    instrument = meter.Meter(options.seconds)
+    instrument = meter.Meter(options.seconds, dict(options.object))
     try:
         for number in range(options.rounds):
             for row in rows:

@@ -9,6 +9,7 @@ import time
 import bpf
 import frames
 import lab
+import objects
 import xsk
 
 WARM_UP = 0.05  # seconds
@@ -54,8 +55,9 @@ def impossible(path, source, size):
 class Meter:
     """Measures rows, one at a time. Holds a lab for each MTU until it is closed."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, chosen=None):
         self.seconds = seconds
+        self.chosen = chosen or {}  # {path: (object file, function)} in place of the program that veth0 has otherwise
         self.labs = {}
         self.cpus = sorted(os.sched_getaffinity(0))
 
@@ -71,7 +73,7 @@ class Meter:
         os.sched_setaffinity(0, {self.cpus[0]})
         try:
             with contextlib.ExitStack() as stack:
-                run = Run(self.labs[mtu], mtu > LONGEST_PLAIN, stack)
+                run = Run(self.labs[mtu], mtu > LONGEST_PLAIN, stack, self.chosen.get(path))
                 count = run.end_of(path, self.cpus[-1])
                 send = run.source(source, frames.udp_frame(size))
                 send_for(send, WARM_UP)
@@ -92,8 +94,8 @@ def send_for(send, seconds):
 class Run:
     """Programs, maps and sockets of one row; they go when `stack` does."""
 
-    def __init__(self, veth, frags, stack):
-        self.veth, self.frags, self.stack = veth, frags, stack
+    def __init__(self, veth, frags, stack, chosen=None):
+        self.veth, self.frags, self.stack, self.chosen = veth, frags, stack, chosen
 
     def own(self, descriptor):
         self.stack.callback(os.close, descriptor)
@@ -103,6 +105,15 @@ class Run:
         program = self.own(bpf.load(code, self.frags))
         with self.veth.at(device):
             self.own(bpf.attach(program, socket.if_nametoindex(device)))
+
+    def attach_object(self, path):
+        """The chosen object's program on veth0. One that redirects has a devmap called outs."""
+        loaded = objects.Object(*self.chosen)
+        self.stack.callback(loaded.close)
+        with self.veth.at('veth0'):
+            if path == 'redirect':
+                loaded.set_entry('outs', socket.if_nametoindex('veth2'))
+            self.own(bpf.attach(loaded.program, socket.if_nametoindex('veth0')))
 
     def redirecting(self, target):
         """Code that redirects to `target`, by a devmap, which is the fast way."""
@@ -119,7 +130,9 @@ class Run:
             self.stack.callback(reader.close)
             self.attach('veth0', bpf.redirecting(self.own(bpf.one_entry_map(bpf.XSKMAP, reader.descriptor()))))
             return reader.count
-        if path == 'redirect':
+        if self.chosen:
+            self.attach_object(path)
+        elif path == 'redirect':
             self.attach('veth0', self.redirecting('veth2'))
         else:
             self.attach('veth0', bpf.returning({'drop': bpf.DROP, 'pass': bpf.PASS, 'tx': bpf.TX}[path]))

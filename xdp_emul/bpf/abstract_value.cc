@@ -19,6 +19,7 @@ Value Value::Any() {
   value.kinds = kAnyKind;
   value.offset_known = false;
   value.own = false;
+  value.map_set = kAnyMap;
   return value;
 }
 
@@ -43,6 +44,7 @@ Value Join(const Value& a, const Value& b, bool widen) {
   } else {
     joined.map = a.Has(kWithMap) ? a.map : b.map;
   }
+  joined.map_set = a.map_set | b.map_set;
   // What is said of pointers counts only where both sides are the same kind of one.
   const bool same = a.kinds == b.kinds;
   joined.offset_known =

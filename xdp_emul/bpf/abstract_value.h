@@ -29,6 +29,11 @@ inline constexpr uint16_t kPointers =
 inline constexpr uint16_t kAnyKind = kScalar | kContext | kPacket | kStack | kMapValue | kRecord;
 
 inline constexpr int16_t kSeveralMaps = -1;
+inline constexpr uint64_t kAnyMap = UINT64_MAX;
+// The bit of one map in a set of maps.
+inline constexpr uint64_t MapBit(int16_t map) {
+  return map < 0 || map >= 63 ? kAnyMap : uint64_t{1} << map;
+}
 
 struct Value {
   uint16_t kinds = kUnset;
@@ -37,10 +42,11 @@ struct Value {
   bool own = true;           // of stack pointers: into the running function's own stack
   bool anchored = false;     // of packet pointers: what `id` stands for is at or above data
   int16_t map = kSeveralMaps;
-  int32_t offset = 0;  // from what `id` stands for; of stack pointers from the frame's top
-  uint32_t id = 0;     // values with the same id (not 0) have the same base; 1 is the packet's data
-  uint32_t range = 0;  // of packet pointers: bytes from the base that were compared with data_end
-  uint64_t min = 0;    // of scalars
+  uint64_t map_set = 0;  // bit i: of map values, it may be one of map i; all bits where nobody knows
+  int32_t offset = 0;    // from what `id` stands for; of stack pointers from the frame's top
+  uint32_t id = 0;       // values with the same id (not 0) have the same base; 1 is the packet's data
+  uint32_t range = 0;    // of packet pointers: bytes from the base that were compared with data_end
+  uint64_t min = 0;      // of scalars
   uint64_t max = UINT64_MAX;
 
   bool Is(uint16_t kind) const { return kinds == kind; }

@@ -48,6 +48,7 @@ void Analyzer::LoadConstant(uint32_t index, State* state) {
       value = Value();
       value.kinds = kMapValue;
       value.map = insn.map;
+      value.map_set = MapBit(insn.map);
       value.not_null = true;
       value.offset = static_cast<int32_t>(insn.imm);
       if (object_.maps[insn.map].type != BPF_MAP_TYPE_ARRAY || insn.imm < 0 ||

@@ -93,16 +93,20 @@ void RefinePacket(const Value& pointer, uint8_t operation, State* state) {
   });
 }
 
-// The pointer is null, or is not.
-void RefineNull(const Value& pointer, bool null, State* state) {
-  const Value before = pointer;
-  state->ForEach([&](Value& value) {
-    if (value.kinds != before.kinds || value.id != before.id || (before.id == 0 && !(value == before))) return;
+// The pointer in a register is null, or is not.
+void RefineNull(Value* pointer, bool null, State* state) {
+  const Value before = *pointer;
+  const auto refine = [null](Value& value) {
     if (null) {
       value = Value::Number(0);
     } else {
       value.not_null = true;
     }
+  };
+  // One from several places has no id, and what is like it may be another.
+  if (before.id == 0) return refine(*pointer);
+  state->ForEach([&](Value& value) {
+    if (value.kinds == before.kinds && value.id == before.id) refine(value);
   });
 }
 
@@ -121,8 +125,8 @@ void Analyzer::Refine(const Instruction& insn, const Value& right, bool taken, S
   if (wide && left_before.Is(kPacket) && right.Is(kPacketEnd)) return RefinePacket(left_before, operation, state);
   if (wide && left_before.Is(kPacketEnd) && right.Is(kPacket)) return RefinePacket(right, Mirrored(operation), state);
   if (wide && (left_before.Is(kMapValue) || left_before.Is(kRecord) || left_before.Is(kMapPointer)) &&
-      right.IsNumber() && right.min == 0 && !left_before.not_null && left_before.id != 0) {
-    if (operation == BPF_JEQ || operation == BPF_JNE) RefineNull(left_before, operation == BPF_JEQ, state);
+      right.IsNumber() && right.min == 0 && !left_before.not_null) {
+    if (operation == BPF_JEQ || operation == BPF_JNE) RefineNull(&left, operation == BPF_JEQ, state);
     return;
   }
 }

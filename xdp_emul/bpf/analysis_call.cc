@@ -178,6 +178,7 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
         spec != nullptr && (spec->type == BPF_MAP_TYPE_ARRAY_OF_MAPS || spec->type == BPF_MAP_TYPE_HASH_OF_MAPS);
     result.kinds = of_maps ? kMapPointer : kMapValue;
     result.map = of_maps ? kSeveralMaps : state->registers[1].map;
+    result.map_set = MapBit(result.map);
     result.id = NewId(index, state);
   } else if (helper->result == Result::kRecordOrNull) {
     result = Value();

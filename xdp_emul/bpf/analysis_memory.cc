@@ -44,9 +44,13 @@ bool Analyzer::Proven(const Value& base, int64_t offset, uint64_t size, bool wri
   const int64_t end = offset + static_cast<int64_t>(size);
   if (base.Is(kPacket)) return base.anchored && offset >= 0 && end <= base.range;
   if (base.Is(kStack)) return base.own && offset >= -static_cast<int64_t>(kStackBytes) && end <= 0;
-  if (base.Is(kMapValue) && base.not_null && base.map != kSeveralMaps) {
-    const MapSpec& spec = object_.maps[base.map];
-    return offset >= 0 && end <= spec.value_size && !(write && (spec.flags & BPF_F_RDONLY_PROG) != 0);
+  if (base.Is(kMapValue) && base.not_null && base.map_set != kAnyMap) {
+    for (size_t map = 0; map < object_.maps.size(); ++map) {
+      if ((base.map_set >> map & 1) == 0) continue;
+      const MapSpec& spec = object_.maps[map];
+      if (offset < 0 || end > spec.value_size || (write && (spec.flags & BPF_F_RDONLY_PROG) != 0)) return false;
+    }
+    return true;
   }
   return false;
 }

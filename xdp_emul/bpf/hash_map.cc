@@ -106,41 +106,64 @@ uint8_t* HashMap::ValueOf(uint32_t index, uint32_t worker) const {
   return region_.base + worker * worker_bytes_ + uint64_t{index} * region_.stride;
 }
 
-uint32_t HashMap::Hash(const uint8_t* key) const {
+template <uint32_t kSize>
+uint32_t HashMap::HashSized(const uint8_t* key) const {
   uint64_t state = kSpread ^ spec_.key_size;
-  uint32_t left = spec_.key_size;
+  uint32_t left = kSize != 0 ? kSize : spec_.key_size;
   for (; left > 8; left -= 8, key += 8) state = Mix(state, Load(key, 8));
   return static_cast<uint32_t>(Mix(state, LoadTail(key, left)) >> 8);
 }
 
-bool HashMap::SameKey(const uint8_t* stored, const uint8_t* key) const {
-  uint32_t left = spec_.key_size;
-  for (; left > 8; left -= 8, stored += 8, key += 8) {
-    if (Load(stored, 8) != Load(key, 8)) return false;
-  }
-  // A stored key is padded with zeros.
-  return Load(stored, 8) == LoadTail(key, left);
-}
-
-uint32_t HashMap::Find(const uint8_t* key, uint32_t hash) const {
-  const auto* heads = reinterpret_cast<const std::atomic<uint32_t>*>(buckets_.data());
-  uint32_t index = heads[hash & mask_].load(std::memory_order_acquire);
+template <uint32_t kSize>
+uint32_t HashMap::FindSized(const uint8_t* key, uint32_t hash) const {
+  const auto same = [&](const uint8_t* stored, const uint8_t* wanted) {
+    uint32_t left = kSize != 0 ? kSize : spec_.key_size;
+    for (; left > 8; left -= 8, stored += 8, wanted += 8) {
+      if (Load(stored, 8) != Load(wanted, 8)) return false;
+    }
+    return Load(stored, 8) == LoadTail(wanted, left);  // a stored key is padded with zeros
+  };
+  uint32_t index = HeadOf(hash)->load(std::memory_order_acquire);
   while (index != 0) {
     Element* element = At(index);
-    if (element->hash == hash && SameKey(KeyOf(element), key)) return index;
+    if (element->hash == hash && same(KeyOf(element), key)) return index;
     index = element->next.load(std::memory_order_acquire);
   }
   return 0;
 }
 
-uint8_t* HashMap::Lookup(const uint8_t* key, uint32_t worker) {
-  const uint32_t index = Find(key, Hash(key));
+template <uint32_t kSize>
+uint8_t* HashMap::LookupSized(Map* map, const uint8_t* key, uint64_t worker) {
+  auto* hash_map = static_cast<HashMap*>(map);
+  const uint32_t index = hash_map->FindSized<kSize>(key, hash_map->HashSized<kSize>(key));
   if (index == 0) return nullptr;
-  if (lru_) {
-    std::atomic<uint8_t>& used = At(index)->used;
+  if (hash_map->lru_) {
+    std::atomic<uint8_t>& used = hash_map->At(index)->used;
     if (used.load(std::memory_order_relaxed) == 0) used.store(1, std::memory_order_relaxed);
   }
-  return ValueOf(index, worker);
+  return hash_map->ValueOf(index, static_cast<uint32_t>(worker));
+}
+
+// Sizes that programs have for ports and addresses.
+Map::LookupFunction HashMap::lookup_function() const {
+  switch (spec_.key_size) {
+    case 2:
+      return LookupSized<2>;
+    case 4:
+      return LookupSized<4>;
+    case 6:
+      return LookupSized<6>;
+    case 8:
+      return LookupSized<8>;
+    case 16:
+      return LookupSized<16>;
+    default:
+      return LookupSized<0>;
+  }
+}
+
+uint8_t* HashMap::Lookup(const uint8_t* key, uint32_t worker) {
+  return LookupSized<0>(this, key, worker);
 }
 
 int HashMap::Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) {

@@ -16,6 +16,7 @@ class HashMap : public Map {
   static absl::StatusOr<std::unique_ptr<Map>> Create(const MapSpec& spec, Epochs* epochs);
 
   uint8_t* Lookup(const uint8_t* key, uint32_t worker) override;
+  LookupFunction lookup_function() const override;
   int Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) override;
   int UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags) override;
   int Delete(const uint8_t* key) override;
@@ -53,9 +54,15 @@ class HashMap : public Map {
   }
   uint8_t* KeyOf(Element* element) const { return reinterpret_cast<uint8_t*>(element) + sizeof(Element); }
   uint8_t* ValueOf(uint32_t index, uint32_t worker) const;
-  uint32_t Hash(const uint8_t* key) const;
-  bool SameKey(const uint8_t* a, const uint8_t* b) const;
-  uint32_t Find(const uint8_t* key, uint32_t hash) const;
+  uint32_t Hash(const uint8_t* key) const { return HashSized<0>(key); }
+  uint32_t Find(const uint8_t* key, uint32_t hash) const { return FindSized<0>(key, hash); }
+  // With a key of kSize bytes, which is the map's, or 0 where it is not known when this is compiled.
+  template <uint32_t kSize>
+  uint32_t HashSized(const uint8_t* key) const;
+  template <uint32_t kSize>
+  uint32_t FindSized(const uint8_t* key, uint32_t hash) const;
+  template <uint32_t kSize>
+  static uint8_t* LookupSized(Map* map, const uint8_t* key, uint64_t worker);
   int Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker, bool all);
   std::atomic<uint32_t>* HeadOf(uint32_t hash) const;
   std::atomic<uint32_t>* LinkTo(uint32_t index, uint32_t hash) const;  // the one that leads to `index`

@@ -3,209 +3,19 @@
 #include <cstring>
 
 #include "xdp_emul/bpf/functions.h"
+#include "xdp_emul/bpf/interpreter_operations.h"
 #include "xdp_emul/bpf/memory_check.h"
 #include "xdp_emul/bpf/program.h"
 
 namespace halfpage::bpf {
 namespace {
 
+using namespace operations;
+
 struct Tracer {
   TraceFunction function;
   void* to;
 };
-
-template <typename T>
-T Read(uint64_t address) {
-  T value;
-  memcpy(&value, reinterpret_cast<const void*>(address), sizeof(T));
-  return value;
-}
-
-template <typename T>
-void Write(uint64_t address, uint64_t value) {
-  const T narrow = static_cast<T>(value);
-  memcpy(reinterpret_cast<void*>(address), &narrow, sizeof(T));
-}
-
-uint64_t LoadFrom(uint8_t code, uint64_t address) {
-  const bool extend = BPF_MODE(code) == kModeSignExtended;
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return extend ? static_cast<uint64_t>(int64_t{Read<int8_t>(address)}) : Read<uint8_t>(address);
-    case BPF_H:
-      return extend ? static_cast<uint64_t>(int64_t{Read<int16_t>(address)}) : Read<uint16_t>(address);
-    case BPF_W:
-      return extend ? static_cast<uint64_t>(int64_t{Read<int32_t>(address)}) : Read<uint32_t>(address);
-    default:
-      return Read<uint64_t>(address);
-  }
-}
-
-void StoreTo(uint8_t code, uint64_t address, uint64_t value) {
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return Write<uint8_t>(address, value);
-    case BPF_H:
-      return Write<uint16_t>(address, value);
-    case BPF_W:
-      return Write<uint32_t>(address, value);
-    default:
-      return Write<uint64_t>(address, value);
-  }
-}
-
-uint64_t SizeOf(uint8_t code) {
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return 1;
-    case BPF_H:
-      return 2;
-    case BPF_W:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
-template <typename T>
-uint64_t AtomicOn(T* place, int64_t operation, uint64_t operand, uint64_t expected) {
-  const auto value = static_cast<T>(operand);
-  switch (operation & ~static_cast<int64_t>(BPF_FETCH)) {
-    case BPF_ADD:
-      return __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST);
-    case BPF_OR:
-      return __atomic_fetch_or(place, value, __ATOMIC_SEQ_CST);
-    case BPF_AND:
-      return __atomic_fetch_and(place, value, __ATOMIC_SEQ_CST);
-    case BPF_XOR:
-      return __atomic_fetch_xor(place, value, __ATOMIC_SEQ_CST);
-    case BPF_XCHG & ~BPF_FETCH:
-      return __atomic_exchange_n(place, value, __ATOMIC_SEQ_CST);
-    default: {
-      auto old = static_cast<T>(expected);
-      __atomic_compare_exchange_n(place, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-      return old;
-    }
-  }
-}
-
-template <typename T, typename S>
-T Arithmetic(uint8_t operation, T a, T b, bool is_signed) {
-  constexpr unsigned kBits = sizeof(T) * 8;
-  switch (operation) {
-    case BPF_ADD:
-      return a + b;
-    case BPF_SUB:
-      return a - b;
-    case BPF_MUL:
-      return a * b;
-    case BPF_DIV:
-      if (b == 0) return 0;
-      if (!is_signed) return a / b;
-      return b == static_cast<T>(-1) ? T{0} - a : static_cast<T>(static_cast<S>(a) / static_cast<S>(b));
-    case BPF_MOD:
-      if (b == 0) return a;
-      if (!is_signed) return a % b;
-      return b == static_cast<T>(-1) ? 0 : static_cast<T>(static_cast<S>(a) % static_cast<S>(b));
-    case BPF_OR:
-      return a | b;
-    case BPF_AND:
-      return a & b;
-    case BPF_XOR:
-      return a ^ b;
-    case BPF_LSH:
-      return a << (b & (kBits - 1));
-    case BPF_RSH:
-      return a >> (b & (kBits - 1));
-    case BPF_ARSH:
-      return static_cast<T>(static_cast<S>(a) >> (b & (kBits - 1)));
-    default:
-      return b;
-  }
-}
-
-uint64_t Swap(const Instruction& insn, uint64_t value) {
-  const bool always = BPF_CLASS(insn.code) == BPF_ALU64;
-  const bool swap = always || BPF_SRC(insn.code) == BPF_TO_BE;  // this machine is little-endian
-  switch (insn.imm) {
-    case 16:
-      return swap ? __builtin_bswap16(static_cast<uint16_t>(value)) : static_cast<uint16_t>(value);
-    case 32:
-      return swap ? __builtin_bswap32(static_cast<uint32_t>(value)) : static_cast<uint32_t>(value);
-    default:
-      return swap ? __builtin_bswap64(value) : value;
-  }
-}
-
-uint64_t Extend(uint64_t value, int32_t bits) {
-  switch (bits) {
-    case 8:
-      return static_cast<uint64_t>(int64_t{static_cast<int8_t>(value)});
-    case 16:
-      return static_cast<uint64_t>(int64_t{static_cast<int16_t>(value)});
-    case 32:
-      return static_cast<uint64_t>(int64_t{static_cast<int32_t>(value)});
-    default:
-      return value;
-  }
-}
-
-void RunArithmetic(const Instruction& insn, uint64_t* r) {
-  const uint8_t operation = BPF_OP(insn.code);
-  const bool wide = BPF_CLASS(insn.code) == BPF_ALU64;
-  uint64_t& dst = r[insn.dst];
-  if (operation == BPF_END) {
-    dst = Swap(insn, dst);
-    return;
-  }
-  if (operation == BPF_NEG) {
-    dst = wide ? 0 - dst : static_cast<uint32_t>(0 - dst);
-    return;
-  }
-  uint64_t operand = BPF_SRC(insn.code) == BPF_X ? r[insn.src] : static_cast<uint64_t>(insn.imm);
-  if (operation == BPF_MOV) operand = Extend(operand, insn.off);
-  const bool is_signed = insn.off == 1;
-  if (wide) {
-    dst = Arithmetic<uint64_t, int64_t>(operation, dst, operand, is_signed);
-  } else {
-    dst =
-        Arithmetic<uint32_t, int32_t>(operation, static_cast<uint32_t>(dst), static_cast<uint32_t>(operand), is_signed);
-  }
-}
-
-template <typename T, typename S>
-bool Holds(uint8_t operation, T a, T b) {
-  switch (operation) {
-    case BPF_JEQ:
-      return a == b;
-    case BPF_JNE:
-      return a != b;
-    case BPF_JGT:
-      return a > b;
-    case BPF_JGE:
-      return a >= b;
-    case BPF_JLT:
-      return a < b;
-    case BPF_JLE:
-      return a <= b;
-    case BPF_JSET:
-      return (a & b) != 0;
-    case BPF_JSGT:
-      return static_cast<S>(a) > static_cast<S>(b);
-    case BPF_JSGE:
-      return static_cast<S>(a) >= static_cast<S>(b);
-    case BPF_JSLT:
-      return static_cast<S>(a) < static_cast<S>(b);
-    default:
-      return static_cast<S>(a) <= static_cast<S>(b);
-  }
-}
-
-bool Jumps(const Instruction& insn, const uint64_t* r) {
-  const uint64_t right = BPF_SRC(insn.code) == BPF_X ? r[insn.src] : static_cast<uint64_t>(insn.imm);
-  if (BPF_CLASS(insn.code) == BPF_JMP) return Holds<uint64_t, int64_t>(BPF_OP(insn.code), r[insn.dst], right);
-  return Holds<uint32_t, int32_t>(BPF_OP(insn.code), static_cast<uint32_t>(r[insn.dst]), static_cast<uint32_t>(right));
-}
 
 // An access through a pointer that may be the context's: its fields are read whole.
 bool ReadsContext(const RunState& state, const Instruction& insn, uint64_t address, uint64_t* value) {
@@ -215,6 +25,74 @@ bool ReadsContext(const RunState& state, const Instruction& insn, uint64_t addre
   *value = ContextField(state, static_cast<uint32_t>(offset));
   return true;
 }
+
+// Cases of Execute() for instructions without a check, in both widths, with a register and with an immediate.
+#define HALFPAGE_ARITHMETIC(OPERATION, SIGN)                                               \
+  case BPF_ALU64 | OPERATION | BPF_X:                                                      \
+    r[insn.dst] = r[insn.dst] SIGN r[insn.src];                                            \
+    ++pc;                                                                                  \
+    continue;                                                                              \
+  case BPF_ALU64 | OPERATION | BPF_K:                                                      \
+    r[insn.dst] = r[insn.dst] SIGN static_cast<uint64_t>(insn.imm);                        \
+    ++pc;                                                                                  \
+    continue;                                                                              \
+  case BPF_ALU | OPERATION | BPF_X:                                                        \
+    r[insn.dst] = static_cast<uint32_t>(r[insn.dst] SIGN r[insn.src]);                     \
+    ++pc;                                                                                  \
+    continue;                                                                              \
+  case BPF_ALU | OPERATION | BPF_K:                                                        \
+    r[insn.dst] = static_cast<uint32_t>(r[insn.dst] SIGN static_cast<uint64_t>(insn.imm)); \
+    ++pc;                                                                                  \
+    continue;
+#define HALFPAGE_SHIFT(OPERATION, SIGN)                                                             \
+  case BPF_ALU64 | OPERATION | BPF_X:                                                               \
+    r[insn.dst] = r[insn.dst] SIGN(r[insn.src] & 63);                                               \
+    ++pc;                                                                                           \
+    continue;                                                                                       \
+  case BPF_ALU64 | OPERATION | BPF_K:                                                               \
+    r[insn.dst] = r[insn.dst] SIGN(insn.imm & 63);                                                  \
+    ++pc;                                                                                           \
+    continue;                                                                                       \
+  case BPF_ALU | OPERATION | BPF_X:                                                                 \
+    r[insn.dst] = static_cast<uint32_t>(static_cast<uint32_t>(r[insn.dst]) SIGN(r[insn.src] & 31)); \
+    ++pc;                                                                                           \
+    continue;                                                                                       \
+  case BPF_ALU | OPERATION | BPF_K:                                                                 \
+    r[insn.dst] = static_cast<uint32_t>(static_cast<uint32_t>(r[insn.dst]) SIGN(insn.imm & 31));    \
+    ++pc;                                                                                           \
+    continue;
+#define HALFPAGE_JUMP_IF(CONDITION)                                             \
+  if (CONDITION) {                                                              \
+    const auto target = static_cast<uint32_t>(insn.off);                        \
+    if (target <= pc && --state_->fuel < 0) return Fault(pc, FaultKind::kFuel); \
+    pc = target;                                                                \
+  } else {                                                                      \
+    ++pc;                                                                       \
+  }                                                                             \
+  continue;
+#define HALFPAGE_JUMP(OPERATION, SIGN)                                                           \
+  case BPF_JMP | OPERATION | BPF_X:                                                              \
+    HALFPAGE_JUMP_IF(r[insn.dst] SIGN r[insn.src])                                               \
+  case BPF_JMP | OPERATION | BPF_K:                                                              \
+    HALFPAGE_JUMP_IF(r[insn.dst] SIGN static_cast<uint64_t>(insn.imm))                           \
+  case BPF_JMP32 | OPERATION | BPF_X:                                                            \
+    HALFPAGE_JUMP_IF(static_cast<uint32_t>(r[insn.dst]) SIGN static_cast<uint32_t>(r[insn.src])) \
+  case BPF_JMP32 | OPERATION | BPF_K:                                                            \
+    HALFPAGE_JUMP_IF(static_cast<uint32_t>(r[insn.dst]) SIGN static_cast<uint32_t>(insn.imm))
+#define HALFPAGE_LOAD(SIZE, TYPE)                                           \
+  case BPF_LDX | BPF_MEM | SIZE: {                                          \
+    if (insn.check != Check::kNone) break;                                  \
+    r[insn.dst] = Read<TYPE>(r[insn.src] + static_cast<int64_t>(insn.off)); \
+    ++pc;                                                                   \
+    continue;                                                               \
+  }
+#define HALFPAGE_STORE(SIZE, TYPE)                                          \
+  case BPF_STX | BPF_MEM | SIZE: {                                          \
+    if (insn.check != Check::kNone) break;                                  \
+    Write<TYPE>(r[insn.dst] + static_cast<int64_t>(insn.off), r[insn.src]); \
+    ++pc;                                                                   \
+    continue;                                                               \
+  }
 
 template <bool kTraced>
 class Run {
@@ -269,6 +147,53 @@ class Run {
     for (;;) {
       const Instruction& insn = code_[pc];
       if (kTraced) tracer_->function(tracer_->to, image_, pc, r);
+      // What most programs do most of the time, with one jump for each instruction; the rest is below.
+      switch (insn.code) {
+        HALFPAGE_ARITHMETIC(BPF_ADD, +)
+        HALFPAGE_ARITHMETIC(BPF_SUB, -)
+        HALFPAGE_ARITHMETIC(BPF_MUL, *)
+        HALFPAGE_ARITHMETIC(BPF_OR, |)
+        HALFPAGE_ARITHMETIC(BPF_AND, &)
+        HALFPAGE_ARITHMETIC(BPF_XOR, ^)
+        HALFPAGE_SHIFT(BPF_LSH, <<)
+        HALFPAGE_SHIFT(BPF_RSH, >>)
+        HALFPAGE_JUMP(BPF_JEQ, ==)
+        HALFPAGE_JUMP(BPF_JNE, !=)
+        HALFPAGE_JUMP(BPF_JGT, >)
+        HALFPAGE_JUMP(BPF_JGE, >=)
+        HALFPAGE_JUMP(BPF_JLT, <)
+        HALFPAGE_JUMP(BPF_JLE, <=)
+        HALFPAGE_LOAD(BPF_B, uint8_t)
+        HALFPAGE_LOAD(BPF_H, uint16_t)
+        HALFPAGE_LOAD(BPF_W, uint32_t)
+        HALFPAGE_LOAD(BPF_DW, uint64_t)
+        HALFPAGE_STORE(BPF_B, uint8_t)
+        HALFPAGE_STORE(BPF_H, uint16_t)
+        HALFPAGE_STORE(BPF_W, uint32_t)
+        HALFPAGE_STORE(BPF_DW, uint64_t)
+        case BPF_ALU64 | BPF_MOV | BPF_X:
+          if (insn.off != 0) break;
+          r[insn.dst] = r[insn.src];
+          ++pc;
+          continue;
+        case BPF_ALU64 | BPF_MOV | BPF_K:
+          r[insn.dst] = static_cast<uint64_t>(insn.imm);
+          ++pc;
+          continue;
+        case BPF_ALU | BPF_MOV | BPF_X:
+          if (insn.off != 0) break;
+          r[insn.dst] = static_cast<uint32_t>(r[insn.src]);
+          ++pc;
+          continue;
+        case BPF_ALU | BPF_MOV | BPF_K:
+          r[insn.dst] = static_cast<uint32_t>(insn.imm);
+          ++pc;
+          continue;
+        case BPF_JMP | BPF_EXIT:
+          return true;
+        default:
+          break;
+      }
       switch (BPF_CLASS(insn.code)) {
         case BPF_ALU:
         case BPF_ALU64:

@@ -67,6 +67,9 @@ class Map {
 
   // The value of `key` for `worker`, null where there is none. Valid until the worker leaves the epoch.
   virtual uint8_t* Lookup(const uint8_t* key, uint32_t worker) = 0;
+  // The same without a virtual call, for compiled code.
+  using LookupFunction = uint8_t* (*)(Map* map, const uint8_t* key, uint64_t worker);
+  virtual LookupFunction lookup_function() const { return LookupVirtual; }
   // `flags`: BPF_ANY, BPF_NOEXIST or BPF_EXIST. A reader sees the old value or the new one, never a mixture.
   virtual int Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) = 0;
   virtual int Delete(const uint8_t* key) = 0;
@@ -81,6 +84,10 @@ class Map {
 
  protected:
   Map(const MapSpec& spec, Epochs* epochs) : spec_(spec), epochs_(epochs) {}
+
+  static uint8_t* LookupVirtual(Map* map, const uint8_t* key, uint64_t worker) {
+    return map->Lookup(key, static_cast<uint32_t>(worker));
+  }
 
   MapSpec spec_;
   Epochs* epochs_;

@@ -213,12 +213,16 @@ class FunctionCompiler : private Emitter {
     }
   }
 
-  // Values of arrays are found without a call.
-  bool EmitArrayLookup(const Instruction& insn) {
+  // Values of arrays are found without a call, those of other maps without a virtual one.
+  bool EmitLookup(const Instruction& insn) {
     if (insn.imm != BPF_FUNC_map_lookup_elem || insn.unproven != 0 || insn.map < 0) return false;
-    const Map& map = *program_.maps().maps()[insn.map];
+    Map& map = *program_.maps().maps()[insn.map];
     const MapSpec& spec = map.spec();
-    if (spec.type != BPF_MAP_TYPE_ARRAY && spec.type != BPF_MAP_TYPE_PERCPU_ARRAY) return false;
+    if (spec.type != BPF_MAP_TYPE_ARRAY && spec.type != BPF_MAP_TYPE_PERCPU_ARRAY) {
+      Set(0, CallAt(reinterpret_cast<const void*>(map.lookup_function()), i64_,
+                    {Number(reinterpret_cast<uint64_t>(&map)), Register(2), Member(offsetof(RunState, worker), 4)}));
+      return true;
+    }
     const ValueRegion& region = map.region();
     V index = Wide(LoadAt(Register(2), 4));
     V address = AddOf(Number(reinterpret_cast<uint64_t>(region.base)),
@@ -233,7 +237,7 @@ class FunctionCompiler : private Emitter {
 
   void EmitHelper(uint32_t index) {
     const Instruction& insn = image_.code[index];
-    if (EmitArrayLookup(insn)) return;
+    if (EmitLookup(insn)) return;
     const Helper* helper = services_.find_helper(static_cast<uint32_t>(insn.imm));
     if (insn.unproven != 0) {
       for (int i = 0; i < 5; ++i) {
