@@ -270,11 +270,14 @@ void Describe(FilterRule& rule, FieldVisitor& v) {
 
 void Describe(MapEntryConfig& entry, FieldVisitor& v) {
   v.Value({"map", "its name in the object", kRequired}, Text(entry.map, {.max = 127}));
-  v.Value({"key", "numbers (5 as wide as there is room, 5:2 for two bytes), addresses, hex:0a0b; commas between fields",
-           kRequired},
-          Text(entry.key, {}));
+  v.Value(
+      {"key", "numbers (5 as wide as there is room, 5:2 for two bytes), addresses, hex:0a0b; commas between fields"},
+      Text(entry.key, {.may_be_empty = true}));
   v.Value({"value", "the same"}, Text(entry.value, {.may_be_empty = true}));
   v.Value({"device", "in place of a value: the device's interface number"}, OptionalName(entry.device, kDeviceName));
+  v.Value({"redirect_map",
+           "in place of key and value: a map of the run that stands for the object's DEVMAP, XSKMAP or CPUMAP"},
+          OptionalName(entry.redirect_map));
 }
 
 void Describe(ProgramConfig& program, FieldVisitor& v) {

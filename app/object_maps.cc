@@ -11,6 +11,7 @@ namespace halfpage {
 
 absl::Status FillMap(const MapEntryConfig& entry, const std::vector<std::string>& device_names,
                      const bpf::MapSet& maps) {
+  if (!entry.redirect_map.empty()) return absl::OkStatus();  // the program's own part
   if (entry.device.empty()) return PutIntoMap("", entry.map, entry.key, entry.value, maps);
   const auto device = std::find(device_names.begin(), device_names.end(), entry.device);
   if (device == device_names.end()) {

@@ -3,7 +3,9 @@
 #include <rte_cycles.h>
 
 #include "absl/strings/str_cat.h"
+#include "xdp_emul/bpf/array_map.h"
 #include "xdp_emul/bpf/compile.h"
+#include "xdp_emul/maps.h"
 #include "xdp_emul/object_lane.h"
 
 namespace halfpage {
@@ -11,7 +13,8 @@ namespace halfpage {
 ObjectProgram::~ObjectProgram() = default;
 
 absl::StatusOr<std::unique_ptr<ObjectProgram>> ObjectProgram::Create(const ProgramConfig& config, size_t devices,
-                                                                     uint32_t workers, const ObjectProgram* shared) {
+                                                                     uint32_t workers, const ObjectProgram* shared,
+                                                                     const RedirectMaps* maps) {
   auto made = std::unique_ptr<ObjectProgram>(new ObjectProgram());
   if (shared != nullptr) {
     if (shared->object_->path != config.object) {
@@ -25,10 +28,13 @@ absl::StatusOr<std::unique_ptr<ObjectProgram>> ObjectProgram::Create(const Progr
     absl::StatusOr<bpf::Object> object = bpf::ReadObject(config.object);
     if (!object.ok()) return object.status();
     made->object_ = std::make_shared<const bpf::Object>(std::move(*object));
-    absl::StatusOr<std::unique_ptr<bpf::MapSet>> maps = bpf::MapSet::Create(*made->object_, workers);
-    if (!maps.ok()) return maps.status();
-    made->maps_ = std::move(*maps);
+    absl::StatusOr<std::unique_ptr<bpf::MapSet>> set = bpf::MapSet::Create(*made->object_, workers);
+    if (!set.ok()) return set.status();
+    made->maps_ = std::move(*set);
   }
+  if (shared != nullptr) made->bindings_ = shared->bindings_;
+  const absl::Status bound = made->Bind(config, maps);
+  if (!bound.ok()) return bound;
   const absl::StatusOr<const bpf::ProgramCode*> code = bpf::FindProgram(*made->object_, config.program);
   if (!code.ok()) return code.status();
   auto program = bpf::Program::Create(**code, *made->object_, made->maps_.get());
@@ -57,6 +63,30 @@ absl::StatusOr<std::unique_ptr<ObjectProgram>> ObjectProgram::Create(const Progr
     state.random += worker;
   }
   return made;
+}
+
+absl::Status ObjectProgram::Bind(const ProgramConfig& config, const RedirectMaps* maps) {
+  for (const MapEntryConfig& entry : config.maps) {
+    if (entry.redirect_map.empty()) continue;
+    bpf::Map* map = maps_->Find(entry.map);
+    const RedirectMap* by = maps == nullptr ? nullptr : maps->Find(entry.redirect_map);
+    if (by == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("program ", config.name, ": there is no map `", entry.redirect_map, "`"));
+    }
+    if (map == nullptr || (map->spec().type != BPF_MAP_TYPE_DEVMAP && map->spec().type != BPF_MAP_TYPE_XSKMAP &&
+                           map->spec().type != BPF_MAP_TYPE_CPUMAP)) {
+      return absl::InvalidArgumentError(absl::StrCat("program ", config.name, ": the object has no devmap, xskmap or ",
+                                                     "cpumap `", entry.map, "` for `", entry.redirect_map,
+                                                     "` to stand for"));
+    }
+    const auto leads = [](const void* table, uint32_t key) {
+      return static_cast<const RedirectMap*>(table)->Read(key) != kNoDevice;
+    };
+    static_cast<bpf::TargetArrayMap*>(map)->Bind(leads, by);
+    bindings_.push_back({map, by});
+  }
+  return absl::OkStatus();
 }
 
 ObjectReading ObjectProgram::Read() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "xdp_emul/object_reading.h"
@@ -14,20 +15,25 @@
 namespace halfpage {
 
 namespace bpf {
+class Map;
 class MapSet;
 class Program;
 struct Object;
 struct RunState;
 }  // namespace bpf
 
+class RedirectMap;
+
 class ObjectProgram {
  public:
   // Reads the object of `config`, makes its maps, or shares those of `shared`, for `workers` workers, analyses its
   // program and compiles it as config.jit says. `devices`: how many there are; interface n of the program is device
-  // n - 1. Errors: those of bpf::ReadObject() and the like; InvalidArgument where `shared` is of another file;
-  // Unavailable where `jit: llvm` and there is no compiler. Set-up code.
+  // n - 1. `maps`: what config.maps may put in place of the object's. Errors: those of bpf::ReadObject() and the like;
+  // InvalidArgument where `shared` is of another file; Unavailable where `jit: llvm` and there is no compiler. Set-up
+  // code.
   static absl::StatusOr<std::unique_ptr<ObjectProgram>> Create(const ProgramConfig& config, size_t devices,
-                                                               uint32_t workers, const ObjectProgram* shared);
+                                                               uint32_t workers, const ObjectProgram* shared,
+                                                               const RedirectMaps* maps);
 
   ~ObjectProgram();
   ObjectProgram(const ObjectProgram&) = delete;
@@ -47,8 +53,13 @@ class ObjectProgram {
 
  private:
   struct Lane;  // a worker's, in object_lane.h
+  struct Binding {
+    const bpf::Map* map;
+    const RedirectMap* by;
+  };
 
   ObjectProgram() = default;
+  absl::Status Bind(const ProgramConfig& config, const RedirectMaps* maps);
   template <bool kReshapes>
   int RunFrames(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Lane* lane) const;
   DeviceIndex TargetOf(const bpf::RunState& state) const;
@@ -56,6 +67,7 @@ class ObjectProgram {
   std::string name_;
   std::shared_ptr<const bpf::Object> object_;
   std::shared_ptr<bpf::MapSet> maps_;  // goes after program_
+  std::vector<Binding> bindings_;
   std::unique_ptr<bpf::Program> program_;
   std::unique_ptr<Lane[]> lanes_;  // by worker
   size_t devices_ = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "xdp_emul/frame.h"
+#include "xdp_emul/maps.h"
 #include "xdp_emul/object_lane.h"
 
 namespace halfpage {
@@ -90,6 +91,13 @@ DeviceIndex ObjectProgram::TargetOf(const bpf::RunState& state) const {
   if (redirect.flags == bpf::RedirectTarget::kNone) return kNoDevice;
   uint64_t interface = redirect.key;
   if (redirect.map != nullptr) {
+    for (const Binding& binding : bindings_) {
+      if (binding.map != redirect.map) continue;
+      if ((redirect.flags & BPF_F_BROADCAST) != 0)
+        return binding.by->Everywhere((redirect.flags & BPF_F_EXCLUDE_INGRESS) != 0);
+      return binding.by->Slot(static_cast<uint32_t>(redirect.key));
+    }
+    if ((redirect.flags & BPF_F_BROADCAST) != 0) return kNoDevice;
     const auto key = static_cast<uint32_t>(redirect.key);
     const uint8_t* value = redirect.map->Lookup(reinterpret_cast<const uint8_t*>(&key), state.worker);
     uint32_t stored = 0;

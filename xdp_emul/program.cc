@@ -164,7 +164,7 @@ absl::Status Program::CompileObject(size_t devices, const std::vector<const Prog
           "program %s: maps_of: `%s` is no program of an object before it", config_.name, config_.maps_of));
     }
   }
-  auto object = ObjectProgram::Create(config_, devices, workers, shared);
+  auto object = ObjectProgram::Create(config_, devices, workers, shared, maps_);
   if (!object.ok()) return object.status();
   object_ = *std::move(object);
   frags_ = object_->frags();

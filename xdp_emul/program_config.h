@@ -32,8 +32,9 @@ enum class Jit : uint8_t {
 struct MapEntryConfig {
   std::string map;
   std::string key;
-  std::string value;   // or
-  std::string device;  // DEVMAP, DEVMAP_HASH, and any map that holds interface numbers
+  std::string value;         // or
+  std::string device;        // DEVMAP, DEVMAP_HASH, and any map that holds interface numbers; or
+  std::string redirect_map;  // DEVMAP, XSKMAP, CPUMAP: this map of the run in the object's place, without a key
 };
 
 // What a kAdjust program does to each frame, in this order. A step that the frame or its buffer has no room for ends in

@@ -2,13 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include "tests/support/bpf_code.h"
+#include "tests/unit/bpf_outcome.h"
 #include "xdp_emul/bpf/compile.h"
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/program.h"
@@ -18,78 +17,6 @@ namespace halfpage::bpf {
 namespace {
 
 using testing::HasSubstr;
-
-MapSpec Spec(const char* name, bpf_map_type type, uint32_t key, uint32_t value, uint32_t entries) {
-  MapSpec spec;
-  spec.name = name;
-  spec.type = type;
-  spec.key_size = key;
-  spec.value_size = value;
-  spec.max_entries = entries;
-  return spec;
-}
-
-// Maps that hand-written programs refer to by index.
-Object ObjectWith(const Code& code) {
-  Object object;
-  object.path = "hand.o";
-  object.maps = {Spec("numbers", BPF_MAP_TYPE_ARRAY, 4, 16, 4), Spec("table", BPF_MAP_TYPE_HASH, 4, 8, 4),
-                 Spec(".rodata", BPF_MAP_TYPE_ARRAY, 4, 8, 1), Spec("outs", BPF_MAP_TYPE_DEVMAP, 4, 4, 4)};
-  object.maps[2].flags = BPF_F_RDONLY_PROG;
-  ProgramCode program;
-  program.name = "hand";
-  program.section = "xdp";
-  program.code = code;
-  object.programs = {program};
-  return object;
-}
-
-struct Outcome {
-  absl::Status status;  // of loading
-  uint32_t verdict = 99;
-  Fault fault;
-  std::string text;   // of the fault
-  std::string bytes;  // of the packet afterwards
-  bool compiler = true;
-};
-
-// Loads and runs `code` over a packet of 20 bytes that ends where memory ends.
-Outcome RunCode(const Code& code, size_t bytes = 20, bool compile = false) {
-  Outcome outcome;
-  const Object object = ObjectWith(code);
-  auto maps = MapSet::Create(object, 1);
-  EXPECT_TRUE(maps.ok()) << maps.status();
-  auto program = Program::Create(object.programs[0], object, maps->get());
-  outcome.status = program.status();
-  if (!program.ok()) return outcome;
-  if (compile && !Compile(program->get()).ok()) outcome.compiler = false;
-  auto memory = MapMemory::Create("packet", 4096);
-  auto state = std::make_unique<RunState>();
-  state->hard_start = memory->data();
-  state->data_end = state->hard_end = memory->data() + 4096;
-  state->data = state->data_meta = state->data_end - bytes;
-  for (size_t i = 0; i < bytes; ++i) state->data[i] = static_cast<uint8_t>(i * 37);
-  outcome.verdict = (*program)->Run(state.get());
-  outcome.fault = state->fault;
-  outcome.bytes.assign(state->data, state->data_end);
-  if (state->Failed()) outcome.text = FaultText(**program, state->fault);
-  return outcome;
-}
-
-// r2 = data, r3 = data_end
-const Code kPacket = {Load(BPF_W, 2, 1, 0), Load(BPF_W, 3, 1, 4)};
-
-Code With(std::vector<Code> parts) {
-  Code code;
-  for (const Code& part : parts) code.insert(code.end(), part.begin(), part.end());
-  return code;
-}
-const Code kPass = {Mov(0, 2), Exit()};
-
-// r0 = lookup of key 0 in map `index`.
-Code Lookup(int index) {
-  return {StoreImm(BPF_W, 10, -4, 0), Copy(2, 10), Add(2, -4), MapOf(1, index), Half(), Call(BPF_FUNC_map_lookup_elem)};
-}
 
 struct Hostile {
   const char* what;
@@ -220,34 +147,19 @@ TEST(HostileProgram, IsRefusedWithAReasonOrEndsInAFaultThatSaysWhere) {
   }
 }
 
-// Same verdict, fault, instruction and bytes, whoever runs it.
-void ExpectCompiledTheSame(const Code& code, size_t bytes) {
-  const Outcome interpreted = RunCode(code, bytes);
-  if (!interpreted.status.ok()) return;
-  const Outcome compiled = RunCode(code, bytes, true);
-  if (!compiled.compiler) GTEST_SKIP() << "built without bpf_jit";
-  EXPECT_EQ(compiled.fault.kind, interpreted.fault.kind);
-  if (interpreted.fault.kind != FaultKind::kNone) {
-    EXPECT_EQ(compiled.fault.instruction, interpreted.fault.instruction);
-    if (interpreted.fault.kind == FaultKind::kPacket) {
-      EXPECT_EQ(compiled.fault.from_data, interpreted.fault.from_data);
-    }
-  }
-  EXPECT_EQ(compiled.verdict, interpreted.verdict);
-  EXPECT_EQ(compiled.bytes, interpreted.bytes);
-}
-
 TEST(Compiled, HostileProgramsEndAsInterpreted) {
   for (const Hostile& hostile : HostilePrograms()) {
     SCOPED_TRACE(hostile.what);
-    ExpectCompiledTheSame(hostile.code, 20);
+    for (const bool at_start : {false, true}) {
+      if (!ExpectCompiledTheSame(hostile.code, {.at_start = at_start})) GTEST_SKIP() << "built without bpf_jit";
+    }
   }
 }
 
 TEST(Compiled, PacketsShorterThanAHeaderEndAsInterpreted) {
   const Code code =
       With({kPacket, {Copy(4, 2), Add(4, 6), JumpGt(4, 3, 1), StoreImm(BPF_W, 2, 2, 7), Load(BPF_W, 0, 2, 4), Exit()}});
-  for (size_t bytes = 0; bytes < 14; ++bytes) ExpectCompiledTheSame(code, bytes);
+  for (size_t bytes = 0; bytes < 14; ++bytes) ExpectCompiledTheSame(code, {.bytes = bytes});
 }
 
 // Arithmetic on random values with every operation, then a verdict and bytes that depend on all of it.
@@ -289,14 +201,14 @@ TEST(Compiled, RandomArithmeticEndsAsInterpreted) {
     code.push_back(Store(BPF_DW, 2, 4, 3));
     code.push_back(Copy(0, 4));
     code.push_back(Exit());
-    ExpectCompiledTheSame(code, 20);
-    if (testing::Test::IsSkipped()) return;
+    if (!ExpectCompiledTheSame(code, {})) GTEST_SKIP() << "built without bpf_jit";
   }
 }
 
 TEST(Packet, ShorterThanAHeaderEndsInAFaultOrAVerdictNeverOutside) {
   for (size_t bytes = 0; bytes < 14; ++bytes) {
-    const Outcome outcome = RunCode(With({kPacket, {Load(BPF_B, 0, 2, static_cast<int>(bytes)), Exit()}}), bytes);
+    const Outcome outcome =
+        RunCode(With({kPacket, {Load(BPF_B, 0, 2, static_cast<int>(bytes)), Exit()}}), {.bytes = bytes});
     ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     EXPECT_EQ(outcome.fault.kind, FaultKind::kPacket);
   }
@@ -368,68 +280,6 @@ TEST(Map, HashHoldsExactlyItsEntriesThroughReplacingAndDeleting) {
 }
 
 // Two workers replace the same keys and read them: each value that is seen is one that was written whole.
-TEST(Map, ReplacedValuesAreNeverSeenHalf) {
-  Epochs epochs(2);
-  const auto map = Map::Create(Spec("table", BPF_MAP_TYPE_HASH, 4, 32, 4), &epochs);
-  ASSERT_TRUE(map.ok());
-  std::atomic<uint64_t> torn = 0;
-  std::atomic<uint64_t> seen = 0;
-  const auto work = [&](uint32_t worker) {
-    uint64_t value[4];
-    for (uint32_t i = 0; i < 200000; ++i) {
-      epochs.Enter(worker);
-      const uint32_t key = i % 4;
-      const auto* key_bytes = reinterpret_cast<const uint8_t*>(&key);
-      for (uint64_t& word : value) word = uint64_t{worker} << 32 | i;
-      (*map)->Update(key_bytes, reinterpret_cast<const uint8_t*>(value), 0, worker);
-      const uint8_t* found = (*map)->Lookup(key_bytes, worker);
-      if (found != nullptr) {
-        memcpy(value, found, sizeof(value));
-        if (value[0] != value[3] || value[0] != value[1] || value[0] != value[2]) torn.fetch_add(1);
-        seen.fetch_add(1);
-      }
-      epochs.Leave(worker);
-    }
-  };
-  std::thread other(work, 1);
-  work(0);
-  other.join();
-  EXPECT_EQ(torn.load(), 0u);
-  EXPECT_EQ(seen.load(), 400000u);
-}
-
-TEST(Map, AtomicCountsAreExactUnderTwoWorkers) {
-  const auto object = ReadObject(HALFPAGE_BPF_OBJECTS "/maps.bpf.o");
-  ASSERT_TRUE(object.ok()) << object.status();
-  auto maps = MapSet::Create(*object, 2);
-  ASSERT_TRUE(maps.ok()) << maps.status();
-  auto program = Program::Create(**FindProgram(*object, "count"), *object, maps->get());
-  ASSERT_TRUE(program.ok()) << program.status();
-  constexpr uint64_t kRuns = 100000;
-  const auto work = [&](uint32_t worker) {
-    std::vector<uint8_t> buffer(512);
-    auto state = std::make_unique<RunState>();
-    state->worker = worker;
-    state->hard_start = buffer.data();
-    state->data = state->data_meta = buffer.data() + 256;
-    state->data_end = state->hard_end = state->data + 65;
-    for (uint64_t i = 0; i < kRuns; ++i) (*program)->Run(state.get());
-  };
-  std::thread other(work, 1);
-  work(0);
-  other.join();
-  const uint32_t one = 1;
-  const uint32_t three = 3;
-  uint64_t counts[2];
-  memcpy(counts, (*maps)->Find("array")->Lookup(reinterpret_cast<const uint8_t*>(&one), 0), sizeof(counts));
-  EXPECT_EQ(counts[0], 2 * kRuns);
-  EXPECT_EQ(counts[1], 2 * kRuns * 65);
-  for (const uint32_t worker : {0u, 1u}) {
-    memcpy(counts, (*maps)->Find("percpu")->Lookup(reinterpret_cast<const uint8_t*>(&three), worker), sizeof(counts));
-    EXPECT_EQ(counts[0], kRuns);
-  }
-}
-
 TEST(Route, LongestPrefixWinsAndAWrongWordIsNamed) {
   Surroundings surroundings;
   ASSERT_TRUE(surroundings.AddRoute("10.0.0.0/8 dev 1").ok());

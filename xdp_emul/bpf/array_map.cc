@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Map>> TargetArrayMap::Create(const MapSpec& spec,
 
 uint8_t* TargetArrayMap::Lookup(const uint8_t* key, uint32_t worker) {
   const uint32_t index = IndexOf(key);
-  if (index >= spec_.max_entries || present_[index].load(std::memory_order_acquire) == 0) return nullptr;
+  if (index >= spec_.max_entries || !Leads(index)) return nullptr;
   return ArrayMap::Lookup(key, worker);
 }
 
@@ -131,7 +131,7 @@ int TargetArrayMap::Delete(const uint8_t* key) {
 
 bool TargetArrayMap::NextKey(const uint8_t* key, uint8_t* next) {
   for (uint32_t index = key == nullptr ? 0 : IndexOf(key) + 1; index < spec_.max_entries; ++index) {
-    if (present_[index].load(std::memory_order_acquire) == 0) continue;
+    if (!Leads(index)) continue;
     memcpy(next, &index, sizeof(index));
     return true;
   }

@@ -37,9 +37,22 @@ class TargetArrayMap : public ArrayMap {
   int Delete(const uint8_t* key) override;
   bool NextKey(const uint8_t* key, uint8_t* next) override;
 
+  // From here on `leads(table, key)` says whether a key leads somewhere, not what was put into the map. Set-up code.
+  using LeadsFunction = bool (*)(const void* table, uint32_t key);
+  void Bind(LeadsFunction leads, const void* table) {
+    leads_ = leads;
+    table_ = table;
+  }
+
  private:
   TargetArrayMap(const MapSpec& spec, Epochs* epochs) : ArrayMap(spec, epochs), present_(spec.max_entries) {}
+  bool Leads(uint32_t index) const {
+    return leads_ != nullptr ? leads_(table_, index) : present_[index].load(std::memory_order_acquire) != 0;
+  }
+
   std::vector<std::atomic<uint8_t>> present_;
+  LeadsFunction leads_ = nullptr;
+  const void* table_ = nullptr;
 };
 
 }  // namespace halfpage::bpf
