@@ -57,6 +57,12 @@ void PrintLine(void*, const char* line) {
   std::fprintf(stderr, "bpf_trace_printk: %s\n", line);
 }
 
+void PrintEvent(void*, const bpf::Map& map, const uint8_t* data, uint64_t size, const uint8_t*, uint64_t packet_bytes) {
+  const std::string hex = absl::BytesToHexString({reinterpret_cast<const char*>(data), size});
+  std::fprintf(stderr, "event of %s: %s and %llu bytes of the packet\n", map.spec().name.c_str(), hex.c_str(),
+               static_cast<unsigned long long>(packet_bytes));
+}
+
 void PrintStep(void*, const bpf::Image& image, uint32_t index, const uint64_t* registers) {
   std::string text;
   for (int i = 0; i <= 10; ++i) absl::StrAppendFormat(&text, " r%d=%x", i, registers[i]);
@@ -114,6 +120,7 @@ class XdpTest {
     state_->rx_queue_index = options_.rx_queue;
     state_->surroundings = &surroundings_;
     state_->print = PrintLine;
+    state_->event = PrintEvent;
     return absl::OkStatus();
   }
 

@@ -44,7 +44,7 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   const Value value = state->registers[number + 1];
   uint64_t least = 0;
   uint64_t most = UINT32_MAX;
-  if (kind == Argument::kKey || kind == Argument::kValue) {
+  if (kind == Argument::kKey || kind == Argument::kValue || kind == Argument::kValueOut) {
     const MapSpec* spec = SpecOf(state->registers[1]);
     if (spec != nullptr) least = most = kind == Argument::kKey ? spec->key_size : spec->value_size;
   } else {
@@ -63,7 +63,7 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
                                 : kind == Argument::kValue ? "a value"
                                                            : "memory"));
   }
-  const bool write = kind == Argument::kMemoryOut;
+  const bool write = IsWritten(kind);
   const bool proven = most <= kStackBytes * 128 && least > 0 && Proven(value, value.offset, most, write);
   if (value.Is(kStack) && value.own && value.offset_known && least == most && !proven && least > 0) {
     Fail(index, absl::StrFormat("%d bytes at %d of the stack as argument %d of %s, and the stack is r10-512 to r10",
@@ -132,7 +132,8 @@ bool Analyzer::CheckArgument(uint32_t index, const Helper& helper, int number, S
         return false;
       }
       if (reporting_) insn.map = value.map;
-      if (reporting_ && !value.not_null) insn.unproven |= static_cast<uint8_t>(1 << number);
+      // Which map of several it is shows when it runs.
+      if (reporting_ && (!value.not_null || spec == nullptr)) insn.unproven |= static_cast<uint8_t>(1 << number);
       return true;
     }
     case Argument::kFunction:
@@ -197,7 +198,8 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
       ForgetPacket(state);
   }
   for (int i = 1; i <= 5; ++i) state->registers[i] = Value();
-  if (helper->changes_packet) ForgetPacket(state);
+  // A tail call that returns has led nowhere, and nothing has changed.
+  if (helper->changes_packet && number != BPF_FUNC_tail_call) ForgetPacket(state);
   state->registers[0] = result;
 }
 

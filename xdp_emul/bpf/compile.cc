@@ -38,7 +38,11 @@ bool Arguments(RunState* state, const Instruction* insn, uint32_t instruction, c
   return false;
 }
 
-constexpr CompilerServices kServices = {FindHelper, Fail, LoadAny, MayWriteAny, Arguments};
+uint64_t RunTail(const Program* target, RunState* state) {
+  return target->RunTail(state);
+}
+
+constexpr CompilerServices kServices = {FindHelper, Fail, LoadAny, MayWriteAny, TailTarget, RunTail, Arguments};
 
 // Beside the program in a build, under its library folder once installed.
 void* OpenModule(std::string* reason) {
@@ -71,6 +75,11 @@ absl::Status Compile(Program* program) {
   const CompiledCode code = compile(*program, kServices, error, sizeof(error));
   if (code.run == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
   program->SetCompiled(code);
+  for (const std::unique_ptr<Program>& target : program->maps().programs()) {
+    if (target->compiled()) continue;
+    const CompiledCode target_code = compile(*target, kServices, error, sizeof(error));
+    if (target_code.run != nullptr) target->SetCompiled(target_code);
+  }
   return absl::OkStatus();
 }
 

@@ -17,6 +17,9 @@ struct CompilerServices {
   uint64_t (*load_any)(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address);
   // Whether a write through such a pointer may be; notes a fault.
   bool (*may_write_any)(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address);
+  // For tail calls.
+  const Program* (*tail_target)(RunState* state, uint64_t map, uint64_t index);
+  uint64_t (*run_tail)(const Program* target, RunState* state);
   bool (*check_arguments)(RunState* state, const Instruction* insn, uint32_t instruction, const uint64_t* registers);
 };
 
@@ -25,9 +28,9 @@ struct CompilerServices {
 using CompilerFunction = CompiledCode (*)(const Program& program, const CompilerServices& services, char* error,
                                           size_t size);
 
-// Makes Run() of `program` run compiled code from now on. The code lives as long as the program. Errors:
-// Unavailable with the reason where the compiler is not installed or does not take the program; it is interpreted then.
-// Set-up code.
+// Makes Run() of `program`, and of the programs that its tail calls lead to, run compiled code from now on. The code
+// lives as long as the program. Errors: Unavailable with the reason where the compiler is not installed or does not
+// take the program; it is interpreted then. Set-up code.
 absl::Status Compile(Program* program);
 
 }  // namespace halfpage::bpf

@@ -21,6 +21,7 @@ constexpr uint64_t kData =
 constexpr uint64_t kOfMaps = Bits(BPF_MAP_TYPE_ARRAY_OF_MAPS, BPF_MAP_TYPE_HASH_OF_MAPS);
 constexpr uint64_t kLookedUp =
     kData | kOfMaps | Bits(BPF_MAP_TYPE_DEVMAP, BPF_MAP_TYPE_DEVMAP_HASH, BPF_MAP_TYPE_XSKMAP);
+constexpr uint64_t kQueues = Bits(BPF_MAP_TYPE_QUEUE, BPF_MAP_TYPE_STACK);
 constexpr uint64_t kTargets =
     Bits(BPF_MAP_TYPE_DEVMAP, BPF_MAP_TYPE_DEVMAP_HASH, BPF_MAP_TYPE_XSKMAP, BPF_MAP_TYPE_CPUMAP);
 
@@ -56,6 +57,29 @@ constexpr Helper kHelpers[] = {
      R::kNumber,
      false,
      0},
+    {BPF_FUNC_tail_call,
+     "bpf_tail_call",
+     TailCall,
+     {A::kContext, A::kMap, A::kNumber},
+     R::kNumber,
+     true,
+     Bits(BPF_MAP_TYPE_PROG_ARRAY)},
+    {BPF_FUNC_perf_event_output,
+     "bpf_perf_event_output",
+     EventOutput,
+     {A::kContext, A::kMap, A::kNumber, A::kMemory, A::kSizeOrZero},
+     R::kNumber,
+     false,
+     Bits(BPF_MAP_TYPE_PERF_EVENT_ARRAY)},
+    {BPF_FUNC_map_push_elem,
+     "bpf_map_push_elem",
+     MapPush,
+     {A::kMap, A::kValue, A::kNumber},
+     R::kNumber,
+     false,
+     kQueues},
+    {BPF_FUNC_map_pop_elem, "bpf_map_pop_elem", MapPop, {A::kMap, A::kValueOut}, R::kNumber, false, kQueues},
+    {BPF_FUNC_map_peek_elem, "bpf_map_peek_elem", MapPeek, {A::kMap, A::kValueOut}, R::kNumber, false, kQueues},
     {BPF_FUNC_get_numa_node_id, "bpf_get_numa_node_id", NodeNumber, {}, R::kNumber, false, 0},
     {BPF_FUNC_xdp_adjust_head, "bpf_xdp_adjust_head", AdjustHead, {A::kContext, A::kNumber}, R::kNumber, true, 0},
     {BPF_FUNC_redirect_map,

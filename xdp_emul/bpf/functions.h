@@ -17,6 +17,7 @@ enum class Argument : uint8_t {
   kMap,
   kKey,           // memory as long as the key of the map before it
   kValue,         // memory as long as its value, read
+  kValueOut,      // the same, written
   kMemory,        // memory read, its length is the next argument
   kMemoryOrNull,  // the same, null with length 0
   kMemoryOut,     // memory written, its length is the next argument
@@ -46,15 +47,26 @@ const Helper* FindHelper(uint32_t number);
 // "bpf_fib_lookup" for 69, whether it is there or not; "helper 999" for what nobody knows.
 std::string HelperName(uint32_t number);
 
+// Memory that the helper writes.
+inline bool IsWritten(Argument argument) {
+  return argument == Argument::kMemoryOut || argument == Argument::kValueOut;
+}
+
 inline bool IsMemory(Argument argument) {
-  return argument == Argument::kKey || argument == Argument::kValue || argument == Argument::kMemory ||
-         argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut;
+  return argument == Argument::kKey || argument == Argument::kValue || argument == Argument::kValueOut ||
+         argument == Argument::kMemory || argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut;
 }
 
 // Functions of the table, by subject.
 uint64_t MapLookup(RunState* state, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t);
 uint64_t MapUpdate(RunState* state, uint64_t map, uint64_t key, uint64_t value, uint64_t flags, uint64_t);
 uint64_t MapDelete(RunState* state, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t);
+uint64_t MapPush(RunState* state, uint64_t map, uint64_t value, uint64_t flags, uint64_t, uint64_t);
+uint64_t MapPop(RunState* state, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t);
+uint64_t MapPeek(RunState* state, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t);
+// Only where it leads nowhere: who runs a program makes its tail calls, by TailTarget().
+uint64_t TailCall(RunState* state, uint64_t context, uint64_t map, uint64_t index, uint64_t, uint64_t);
+uint64_t EventOutput(RunState* state, uint64_t context, uint64_t map, uint64_t flags, uint64_t data, uint64_t size);
 uint64_t Redirect(RunState* state, uint64_t interface, uint64_t flags, uint64_t, uint64_t, uint64_t);
 uint64_t RedirectMap(RunState* state, uint64_t map, uint64_t key, uint64_t flags, uint64_t, uint64_t);
 uint64_t AdjustHead(RunState* state, uint64_t context, uint64_t delta, uint64_t, uint64_t, uint64_t);
@@ -71,5 +83,8 @@ uint64_t WorkerNumber(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, u
 uint64_t Random(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t NodeNumber(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t Loop(RunState* state, uint64_t times, uint64_t function, uint64_t context, uint64_t flags, uint64_t);
+
+// The program that a tail call goes on with; null where the slot is empty or the run made too many.
+const Program* TailTarget(RunState* state, uint64_t map, uint64_t index);
 
 }  // namespace halfpage::bpf

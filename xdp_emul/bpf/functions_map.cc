@@ -5,6 +5,8 @@
 
 #include "xdp_emul/bpf/functions.h"
 #include "xdp_emul/bpf/map.h"
+#include "xdp_emul/bpf/queue_map.h"
+#include "xdp_emul/bpf/slots_map.h"
 #include "xdp_emul/xdp_action.h"
 
 namespace halfpage::bpf {
@@ -36,6 +38,42 @@ uint64_t MapUpdate(RunState* state, uint64_t map, uint64_t key, uint64_t value, 
 
 uint64_t MapDelete(RunState*, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t) {
   return Errno(MapAt(map)->Delete(BytesAt(key)));
+}
+
+uint64_t MapPush(RunState*, uint64_t map, uint64_t value, uint64_t flags, uint64_t, uint64_t) {
+  return Errno(static_cast<QueueMap*>(MapAt(map))->Push(BytesAt(value), flags));
+}
+
+uint64_t MapPop(RunState*, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t) {
+  return Errno(static_cast<QueueMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), true));
+}
+
+uint64_t MapPeek(RunState*, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t) {
+  return Errno(static_cast<QueueMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), false));
+}
+
+uint64_t TailCall(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
+  return Errno(-ENOENT);
+}
+
+const Program* TailTarget(RunState* state, uint64_t map, uint64_t index) {
+  constexpr uint32_t kMostTailCalls = 33;  // as the kernel's
+  const auto* target =
+      static_cast<const Program*>(static_cast<const SlotsMap*>(MapAt(map))->Get(static_cast<uint32_t>(index)));
+  if (target == nullptr || state->tail_calls == kMostTailCalls) return nullptr;
+  ++state->tail_calls;
+  return target;
+}
+
+uint64_t EventOutput(RunState* state, uint64_t, uint64_t map, uint64_t flags, uint64_t data, uint64_t size) {
+  const uint64_t packet_bytes = (flags & BPF_F_CTXLEN_MASK) >> 32;
+  const uint64_t index = flags & BPF_F_INDEX_MASK;
+  if ((flags & ~static_cast<uint64_t>(BPF_F_CTXLEN_MASK | BPF_F_INDEX_MASK)) != 0) return Errno(-EINVAL);
+  if (packet_bytes > static_cast<uint64_t>(state->data_end - state->data)) return Errno(-EFAULT);
+  if (index != BPF_F_CURRENT_CPU && index >= MapAt(map)->spec().max_entries) return Errno(-E2BIG);
+  if (state->event == nullptr) return Errno(-ENOENT);
+  state->event(state->print_to, *MapAt(map), BytesAt(data), size, state->data, packet_bytes);
+  return 0;
 }
 
 uint64_t Redirect(RunState* state, uint64_t interface, uint64_t flags, uint64_t, uint64_t, uint64_t) {

@@ -108,6 +108,12 @@ uint64_t CsumDiff(RunState*, uint64_t from, uint64_t from_size, uint64_t to, uin
   const auto from_bytes = static_cast<uint32_t>(from_size);
   const auto to_bytes = static_cast<uint32_t>(to_size);
   if (from_bytes % 4 != 0 || to_bytes % 4 != 0) return Errno(-EINVAL);
+  // Of zero ones' complement has two forms; the kernel's way of taking bytes away only decides which it is.
+  if (to_bytes == 0 && from_bytes != 0) {
+    uint64_t left = SumOf(reinterpret_cast<const uint8_t*>(from), from_bytes) + static_cast<uint32_t>(~seed);
+    while (left >> 32 != 0) left = (left & UINT32_MAX) + (left >> 32);
+    return Fold(static_cast<uint32_t>(~left));
+  }
   const uint32_t removed = Fold(SumOf(reinterpret_cast<const uint8_t*>(from), from_bytes));
   const uint64_t added = SumOf(reinterpret_cast<const uint8_t*>(to), to_bytes) + static_cast<uint32_t>(seed);
   if (from_bytes == 0) return Fold(added);

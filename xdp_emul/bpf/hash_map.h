@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "xdp_emul/bpf/map.h"
+#include "xdp_emul/bpf/spin_lock.h"
 
 namespace halfpage::bpf {
 
@@ -33,16 +34,6 @@ class HashMap : public Map {
   struct Retired {
     uint32_t index;
     uint64_t stamp;
-  };
-  class SpinLock {
-   public:
-    void lock() {
-      while (flag_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
-    }
-    void unlock() { flag_.clear(std::memory_order_release); }
-
-   private:
-    std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
   };
   static constexpr uint32_t kLocks = 64;  // each bucket has one; a lock may have several buckets
 

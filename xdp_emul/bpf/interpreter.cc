@@ -133,6 +133,15 @@ class Run {
     return true;
   }
 
+  // The program that a tail call leads to takes the function's place, its stack too. False where it leads nowhere.
+  bool TailCalled(uint64_t* r) {
+    const Program* target = TailTarget(state_, r[2], r[3]);
+    if (target == nullptr) return false;
+    state_->frame_top -= kStackBytes;
+    r[0] = target->RunTail(state_);
+    return true;
+  }
+
   bool HelperCall(const Instruction& insn, uint32_t at, uint64_t* r) {
     if (insn.unproven != 0 && !CheckArguments(state_, &insn, r + 1)) return FaultAt(at);
     const Helper* helper = FindHelper(static_cast<uint32_t>(insn.imm));
@@ -234,6 +243,10 @@ class Run {
           const uint8_t operation = BPF_OP(insn.code);
           if (operation == BPF_EXIT) return true;
           if (operation == BPF_CALL) {
+            if (insn.imm == BPF_FUNC_tail_call && insn.src == 0) {
+              if (insn.unproven != 0 && !CheckArguments(state_, &insn, r + 1)) return FaultAt(pc);
+              if (TailCalled(r)) return !state_->Failed();
+            }
             if (insn.src == BPF_PSEUDO_CALL ? !LocalCall(static_cast<uint32_t>(insn.off), r)
                                             : !HelperCall(insn, pc, r)) {
               return false;

@@ -10,6 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/array_map.h"
 #include "xdp_emul/bpf/hash_map.h"
+#include "xdp_emul/bpf/lpm_map.h"
+#include "xdp_emul/bpf/queue_map.h"
+#include "xdp_emul/bpf/slots_map.h"
 
 namespace halfpage::bpf {
 namespace {
@@ -123,11 +126,20 @@ absl::StatusOr<std::unique_ptr<Map>> Map::Create(const MapSpec& spec, Epochs* ep
     case BPF_MAP_TYPE_LRU_PERCPU_HASH:
     case BPF_MAP_TYPE_DEVMAP_HASH:
       return HashMap::Create(spec, epochs);
+    case BPF_MAP_TYPE_LPM_TRIE:
+      return LpmMap::Create(spec, epochs);
+    case BPF_MAP_TYPE_QUEUE:
+    case BPF_MAP_TYPE_STACK:
+      return QueueMap::Create(spec, epochs);
+    case BPF_MAP_TYPE_PROG_ARRAY:
+    case BPF_MAP_TYPE_ARRAY_OF_MAPS:
+    case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+      return SlotsMap::Create(spec, epochs);
     default:
       return absl::UnimplementedError(
           absl::StrFormat("map %s is of type %s, which is not there for programs in user space; use array, "
-                          "percpu_array, hash, percpu_hash, "
-                          "lru_hash, devmap, devmap_hash, xskmap or cpumap",
+                          "percpu_array, hash, percpu_hash, lru_hash, lru_percpu_hash, lpm_trie, queue, stack, "
+                          "array_of_maps, prog_array, perf_event_array, devmap, devmap_hash, xskmap or cpumap",
                           spec.name, MapTypeName(spec.type)));
   }
 }

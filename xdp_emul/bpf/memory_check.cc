@@ -18,7 +18,7 @@ bool InMap(const Map& map, uint64_t address, uint64_t size, bool write) {
 
 uint64_t SizeOfArgument(const RunState& state, Argument kind, const uint64_t* registers, int number) {
   (void)state;
-  if (kind != Argument::kKey && kind != Argument::kValue) return registers[number + 1];
+  if (kind != Argument::kKey && kind != Argument::kValue && kind != Argument::kValueOut) return registers[number + 1];
   const auto* map = reinterpret_cast<const Map*>(registers[0]);
   return kind == Argument::kKey ? map->spec().key_size : map->spec().value_size;
 }
@@ -86,11 +86,11 @@ bool CheckArguments(RunState* state, const Instruction* insn, const uint64_t* re
     if (kind == Argument::kContext) {
       good = value == reinterpret_cast<uint64_t>(state->context);
     } else if (kind == Argument::kMap) {
-      good = value != 0;
+      good = value != 0 && (helper->map_types >> reinterpret_cast<const Map*>(value)->spec().type & 1) != 0;
     } else {
       size = SizeOfArgument(*state, kind, registers, i);
       const bool nothing = kind == Argument::kMemoryOrNull && value == 0 && size == 0;
-      good = nothing || (size <= UINT32_MAX && InAnything(*state, value, size, kind == Argument::kMemoryOut));
+      good = nothing || (size <= UINT32_MAX && InAnything(*state, value, size, IsWritten(kind)));
     }
     if (good) continue;
     state->Fail(FaultKind::kArgument, value, size);

@@ -13,27 +13,11 @@ namespace halfpage::bpf {
 void RunState::Fail(FaultKind kind, uint64_t address, uint64_t size) {
   if (fault.kind != FaultKind::kNone) return;
   fault.kind = kind;
+  fault.program = program;
   fault.address = address;
   fault.size = size;
   fault.from_data = static_cast<int64_t>(address - reinterpret_cast<uint64_t>(data));
   fault.packet_bytes = data_end - data;
-}
-
-absl::StatusOr<std::unique_ptr<MapSet>> MapSet::Create(const Object& object, uint32_t workers) {
-  auto set = std::unique_ptr<MapSet>(new MapSet(workers));
-  for (const MapSpec& spec : object.maps) {
-    absl::StatusOr<std::unique_ptr<Map>> map = Map::Create(spec, &set->epochs_);
-    if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat(object.path, ": ", map.status().message()));
-    set->maps_.push_back(std::move(*map));
-  }
-  return set;
-}
-
-Map* MapSet::Find(absl::string_view name) const {
-  for (const std::unique_ptr<Map>& map : maps_) {
-    if (map->spec().name == name) return map.get();
-  }
-  return nullptr;
 }
 
 Program::~Program() {
@@ -62,7 +46,8 @@ bool Program::uses_map(const Map* map) const {
 }
 
 bool Program::reshapes() const {
-  return Calls(BPF_FUNC_xdp_adjust_head) || Calls(BPF_FUNC_xdp_adjust_tail) || Calls(BPF_FUNC_xdp_adjust_meta);
+  return Calls(BPF_FUNC_tail_call) || Calls(BPF_FUNC_xdp_adjust_head) || Calls(BPF_FUNC_xdp_adjust_tail) ||
+         Calls(BPF_FUNC_xdp_adjust_meta);
 }
 
 bool Program::Calls(uint32_t number) const {
@@ -76,11 +61,20 @@ void Program::Begin(RunState* state) const {
   PrepareRun(state);
 }
 
-uint64_t Program::RunInterpreted(const Program& program, RunState* state) {
-  return Interpret(program.image_, state);
+uint64_t Program::RunTail(RunState* state) const {
+  const Program* const before = state->program;
+  state->program = this;
+  const uint64_t result = Go(state);
+  state->program = before;
+  return result;
 }
 
-std::string FaultText(const Program& program, const Fault& fault) {
+uint64_t Program::RunInterpreted(RunState* state) const {
+  return Interpret(image_, state);
+}
+
+std::string FaultText(const Program& runs, const Fault& fault) {
+  const Program& program = fault.program != nullptr ? *fault.program : runs;  // a tail call may have led to another
   const Image& image = program.image();
   const std::string where =
       absl::StrCat("program ", program.name(), ": instruction ", Disassemble(image, fault.instruction));

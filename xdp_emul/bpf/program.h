@@ -15,21 +15,30 @@
 
 namespace halfpage::bpf {
 
+class Program;
+
 // The maps of an object, shared by its programs and all workers.
 class MapSet {
  public:
-  // Errors: those of Map::Create.
+  // Makes the maps, and fills the slots that the object fills: programs for tail calls, maps of maps. Errors: those of
+  // Map::Create and Program::Create, and InvalidArgument for a slot that leads nowhere.
   static absl::StatusOr<std::unique_ptr<MapSet>> Create(const Object& object, uint32_t workers);
 
   Epochs& epochs() { return epochs_; }
   const std::vector<std::unique_ptr<Map>>& maps() const { return maps_; }
   // Null where there is none of this name.
   Map* Find(absl::string_view name) const;
+  // Those that tail calls lead to.
+  const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
+
+  ~MapSet();
 
  private:
   explicit MapSet(uint32_t workers) : epochs_(workers) {}
+  absl::Status Fill(const Object& object, const MapSpec& spec, Map* map);
   Epochs epochs_;
   std::vector<std::unique_ptr<Map>> maps_;
+  std::vector<std::unique_ptr<Program>> programs_;  // go first
 };
 
 // Compiled code of a program: as Interpret(), same checks, same faults. `discard(owner)` gives its memory back.
@@ -63,10 +72,7 @@ class Program {
 
   // From here on Run() runs `code`, which belongs to the program, instead of interpreting. Once, before any worker runs
   // it.
-  void SetCompiled(const CompiledCode& code) {
-    compiled_ = code;
-    run_ = RunCompiled;
-  }
+  void SetCompiled(const CompiledCode& code) { compiled_ = code; }
   bool compiled() const { return compiled_.run != nullptr; }
 
   // Runs the program over the packet that `state` describes and gives its verdict as the program returned it (only 0 to
@@ -83,24 +89,26 @@ class Program {
     state->fuel = kFuel;
     state->fault.kind = FaultKind::kNone;
     state->redirect.flags = RedirectTarget::kNone;
-    const uint64_t verdict = run_(*this, state);
+    state->tail_calls = 0;
+    const uint64_t verdict = Go(state);
     return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
   }
+
+  // Runs it in the place of another program, within that one's run.
+  uint64_t RunTail(RunState* state) const;
 
   // Loops that one run may make before it is stopped.
   static constexpr int64_t kFuel = 1 << 20;
 
  private:
-  using RunFunction = uint64_t (*)(const Program& program, RunState* state);
-  static uint64_t RunInterpreted(const Program& program, RunState* state);
-  static uint64_t RunCompiled(const Program& program, RunState* state) { return program.compiled_.run(state); }
+  uint64_t Go(RunState* state) const { return compiled_.run != nullptr ? compiled_.run(state) : RunInterpreted(state); }
+  uint64_t RunInterpreted(RunState* state) const;
 
   Program() = default;
   Image image_;
   bool frags_ = false;
   MapSet* maps_ = nullptr;
   CompiledCode compiled_;
-  RunFunction run_ = RunInterpreted;
 };
 
 }  // namespace halfpage::bpf

@@ -32,6 +32,7 @@ enum class FaultKind : uint32_t {
 
 struct Fault {
   FaultKind kind = FaultKind::kNone;
+  const Program* program = nullptr;  // whose instruction it is
   uint32_t instruction = 0;
   uint64_t address = 0;
   uint64_t size = 0;
@@ -49,6 +50,9 @@ struct RedirectTarget {
 
 // Receives a line of bpf_trace_printk(), without its end of line.
 using PrintFunction = void (*)(void* to, const char* line);
+// Receives what bpf_perf_event_output() sends, and as many bytes of the packet behind it.
+using EventFunction = void (*)(void* to, const Map& map, const uint8_t* data, uint64_t size, const uint8_t* packet,
+                               uint64_t packet_bytes);
 // Calls the function at instruction `function` of the running program with up to five arguments, for helpers with
 // callbacks.
 using CallFunction = uint64_t (*)(RunState* state, uint32_t function, const uint64_t* arguments);
@@ -85,6 +89,7 @@ struct RunState {
   uint32_t tail_calls = 0;
   const Surroundings* surroundings = nullptr;
   PrintFunction print = nullptr;
+  EventFunction event = nullptr;  // null: nobody reads events
   void* print_to = nullptr;
   void* frame = nullptr;              // of who runs the program
   const ChainCalls* chain = nullptr;  // null where the frame is in one buffer

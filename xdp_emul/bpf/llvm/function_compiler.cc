@@ -235,6 +235,18 @@ class FunctionCompiler : private Emitter {
     return true;
   }
 
+  // Where it leads to a program, that one's result is the function's. Goes on where it leads nowhere.
+  void EmitTailCall() {
+    V target = CallAt(reinterpret_cast<const void*>(services_.tail_target), i64_, {state_, Register(2), Register(3)});
+    LLVMBasicBlockRef taken = NewBlock();
+    LLVMBasicBlockRef next = NewBlock();
+    LLVMBuildCondBr(builder_, Is(LLVMIntNE, target, Number(0)), taken, next);
+    LLVMPositionBuilderAtEnd(builder_, taken);
+    SetMember(offsetof(RunState, frame_top), outer_top_);
+    LLVMBuildRet(builder_, CallAt(reinterpret_cast<const void*>(services_.run_tail), i64_, {target, state_}));
+    LLVMPositionBuilderAtEnd(builder_, next);
+  }
+
   void EmitHelper(uint32_t index) {
     const Instruction& insn = image_.code[index];
     if (EmitLookup(insn)) return;
@@ -248,6 +260,7 @@ class FunctionCompiler : private Emitter {
       RequireNoFault(True(CallAt(reinterpret_cast<const void*>(services_.check_arguments), i8_,
                                  {state_, InsnAt(index), Number(index), first})));
     }
+    if (insn.imm == BPF_FUNC_tail_call) EmitTailCall();
     Set(0, CallAt(reinterpret_cast<const void*>(helper->function), i64_,
                   {state_, Register(1), Register(2), Register(3), Register(4), Register(5)}));
     if (insn.imm == BPF_FUNC_loop) RequireNoFault(NoFault());
