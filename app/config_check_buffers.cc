@@ -38,7 +38,7 @@ void CheckCache(const PktmbufPoolConfig& pool, const std::string& path, FaultLis
 
 void CheckPage(const PktmbufPoolConfig& pool, const std::string& path, FaultList& faults) {
   if (pool.ops != "page_frag") {
-    for (const char* key : {".page_size", ".recycle", ".colour", ".debug"}) {
+    for (const char* key : {".page_size", ".recycle", ".rotation", ".colour", ".debug"}) {
       if (!faults.Given(path + key)) continue;
       faults.Warn(path + key, absl::StrCat("means nothing to `ops: ", pool.ops, "`: remove it, or use page_frag"));
     }

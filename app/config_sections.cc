@@ -189,6 +189,8 @@ void Describe(PktmbufPoolConfig& pool, FieldVisitor& v) {
                  {.min = 4096, .max = 131072, .bytes = true, .power_of_two = true, .word = "auto", .word_value = 0}));
   v.Value({"recycle", "page_frag: free pages go to the lcore's cache, all to one ring, or back to the arena"},
           Choice(pool.page_frag.recycle, {"lifo", "ring", "off"}));
+  v.Value({"rotation", "page_frag: pages that wait in the ring before one is used again (two lcores sharing no cache)"},
+          Number(pool.page_frag.rotation, {.max = 512}));
   v.Value({"exact", "page_frag: cuts buffers of any size for sources with `buffers: exact`; has no cache"},
           Flag(pool.page_frag.exact));
   v.Value({"debug", "page_frag: refuse and report double and foreign frees"}, Flag(pool.page_frag.debug));

@@ -153,6 +153,14 @@ void PageFragPool::CountFreed(Lane& lane, char* page, uint64_t count) {
   } else if (slot.page != nullptr) {
     SettleFreed(lane, slot.page, slot.count);
   }
+  // All that was cut from the open page is back, and by this lcore: cut the same bytes again while they are in its
+  // cache.
+  if (page == lane.exact.page && count == lane.exact.carved && recycle == RecycleMode::kLifo) {
+    lane.exact.next = page;
+    lane.exact.carved = 0;
+    slot.page = nullptr;
+    return;
+  }
   PageMeta& meta = Chunk::Of(page)->metas()[NumberOf(page)];
   // All that was out of a closed page, freed here: nobody else can touch its word any more.
   if (meta.free_bits.load(std::memory_order_acquire) == count) {
@@ -195,9 +203,10 @@ void PageFragPool::CloseExactPage(Lane& lane) {
 bool PageFragPool::OpenExactPage(Lane& lane) {
   CloseExactPage(lane);
   if (lane.cache->size() == 0) {
-    if (lane.cache->RefillFromRing(1, recycle, lane.counters)) {
+    if (lane.cache->RefillFromRing(1, recycle, rotation, lane.counters)) {
       lane.prefetch = true;
-    } else if (!lane.cache->RefillFromArena(1, lane.counters)) {
+    } else if (!lane.cache->RefillFromArena(1, lane.counters) &&
+               (rotation == 0 || !lane.cache->RefillFromRing(1, recycle, 0, lane.counters))) {
       return false;
     }
   }

@@ -25,6 +25,7 @@ struct ExactFragConfig {
   uint32_t page_size = 32768;  // bytes, a power of two from 4 KiB to 128 KiB
   int socket = -1;             // NUMA node, -1 for any
   RecycleMode recycle = RecycleMode::kLifo;
+  uint32_t rotation = 0;  // as PageFragSettings::rotation
 };
 
 // Bytes before and behind the data of each buffer.

@@ -26,6 +26,7 @@ absl::StatusOr<ExactFrag> ExactFrag::Create(const ExactFragConfig& config) {
   pool.socket = config.socket;
   pool.page_frag.page_size = config.page_size;
   pool.page_frag.recycle = config.recycle;
+  pool.page_frag.rotation = config.rotation;
   pool.page_frag.exact = true;
   auto made = PktmbufPool::Create(pool);
   if (!made.ok()) return made.status();

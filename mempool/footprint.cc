@@ -205,7 +205,8 @@ PoolFootprint ComputePoolFootprint(const PktmbufPoolConfig& config, const Footpr
     per_page = packing.per_page;
   }
   // Lcores that carve side by side leave a page each that is not used up.
-  footprint.pages = static_cast<uint64_t>(std::ceil(config.size / per_page)) + std::max(terms.workers, 1u) - 1;
+  const auto filled = static_cast<uint64_t>(std::ceil(config.size / per_page));
+  footprint.pages = filled + std::min<uint64_t>(filled, config.page_frag.rotation) + std::max(terms.workers, 1u) - 1;
   footprint.buffer_bytes = footprint.pages * footprint.page_bytes;
   if (config.cache > 0) footprint.cache_bytes = kMempoolCacheBytes;
   // One lane more than workers: that of threads without an lcore id.

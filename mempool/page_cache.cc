@@ -7,10 +7,10 @@
 
 namespace halfpage {
 
-bool PageCache::RefillFromRing(uint32_t need, RecycleMode mode, PageCounters& counters) {
+bool PageCache::RefillFromRing(uint32_t need, RecycleMode mode, uint32_t keep, PageCounters& counters) {
   uint32_t size_now = size();
   if (size_now >= need) return true;
-  if (mode == RecycleMode::kOff) return false;
+  if (mode == RecycleMode::kOff || arena_->ring(page_class_).size() < keep) return false;
   // In ring mode a page must not be handed out again by the lcore that freed it before older ones were.
   const uint32_t wanted = std::min(std::max(need - size_now, kRefill), kSlots - size_now);
   const uint32_t taken = arena_->ring(page_class_).Take(slots_ + size_now, wanted);

@@ -67,8 +67,8 @@ class PageCache {
 
   // Top the cache up until it holds at least `need` (at most kSlots) pages and give whether it does. They take locks:
   // named slow paths. The ring gives up to kRefill pages more than asked; the arena gives no more than asked, so that
-  // memory follows use.
-  bool RefillFromRing(uint32_t need, RecycleMode mode, PageCounters& counters);
+  // memory follows use. With less than `keep` pages the ring gives none.
+  bool RefillFromRing(uint32_t need, RecycleMode mode, uint32_t keep, PageCounters& counters);
   bool RefillFromArena(uint32_t need, PageCounters& counters);
 
   // Moves everything to the arena.

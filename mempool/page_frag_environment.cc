@@ -38,6 +38,10 @@ const char* ReadPageFragEnvironment(PageFragSettings* settings) {
       return "PAGE_FRAG_RECYCLE is none of lifo, ring, off";
     }
   }
+  if (const char* value = std::getenv("PAGE_FRAG_ROTATION")) {
+    if (!absl::SimpleAtoi(value, &settings->rotation))
+      return "PAGE_FRAG_ROTATION is no number of pages: give 0 or more";
+  }
   if (!ReadSwitch("PAGE_FRAG_COLOUR", &settings->colour)) return "PAGE_FRAG_COLOUR is neither 0 nor 1";
   if (!ReadSwitch("PAGE_FRAG_DEBUG", &settings->debug)) return "PAGE_FRAG_DEBUG is neither 0 nor 1";
   return nullptr;

@@ -7,8 +7,8 @@
 
 namespace halfpage {
 
-// Overrides `settings` by PAGE_FRAG_PAGE_SIZE (bytes), PAGE_FRAG_RECYCLE (lifo, ring, off), PAGE_FRAG_COLOUR and
-// PAGE_FRAG_DEBUG (0, 1).
+// Overrides `settings` by PAGE_FRAG_PAGE_SIZE (bytes), PAGE_FRAG_RECYCLE (lifo, ring, off),
+// PAGE_FRAG_ROTATION (pages), PAGE_FRAG_COLOUR and PAGE_FRAG_DEBUG (0, 1).
 // Gives null, or what is wrong with a value; `settings` then holds what was read before it. Not while another thread
 // changes the environment.
 const char* ReadPageFragEnvironment(PageFragSettings* settings);

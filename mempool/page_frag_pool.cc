@@ -134,13 +134,15 @@ bool PageFragPool::Reserve(Lane& lane, uint32_t n) {
     }
     const uint64_t missing = (n - have + layout.objects - 1) / layout.objects;
     const auto want = static_cast<uint32_t>(std::min<uint64_t>(lane.cache->size() + missing, PageCache::kSlots));
-    lane.cache->RefillFromRing(want, recycle, lane.counters);
+    lane.cache->RefillFromRing(want, recycle, rotation, lane.counters);
     if (WithinReach(lane) > have) {
       lane.prefetch = true;
       continue;
     }
     if (TakeBackPartial(lane)) continue;
     lane.cache->RefillFromArena(want, lane.counters);
+    if (WithinReach(lane) > have) continue;
+    if (rotation != 0) lane.cache->RefillFromRing(want, recycle, 0, lane.counters);
     if (WithinReach(lane) > have) continue;
     FlushTable(lane);
     if (TakeBackPartial(lane) || WithinReach(lane) > have) continue;

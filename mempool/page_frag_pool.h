@@ -125,6 +125,7 @@ class PageFragPool {
   uint32_t page_class;
   uint32_t tag;
   RecycleMode recycle;
+  uint32_t rotation;  // pages that the shared ring keeps while the arena has others
   bool debug;
   bool exact;
   std::atomic<uint64_t> misuses;  // frees refused by the debug setting

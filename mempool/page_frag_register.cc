@@ -121,6 +121,8 @@ int Alloc(rte_mempool* mempool) noexcept {
   pool->page_class = layout->page_shift - kMinPageShift;
   pool->tag = arena->NewTag();
   pool->recycle = settings.recycle;
+  pool->rotation =
+      std::min({settings.rotation, PageRing::kSlots / 2, (mempool->size + layout->objects - 1) / layout->objects});
   pool->exact = settings.exact;
   pool->debug = settings.debug && !settings.exact;
   // The other modes are there to show what whole pages do.

@@ -16,6 +16,10 @@ enum class RecycleMode : uint8_t {
 struct PageFragSettings {
   uint32_t page_size = 0;  // bytes, a power of two from 4 KiB to 128 KiB; 0: chosen from the object's size
   RecycleMode recycle = RecycleMode::kLifo;
+  // Pages that stay in the shared ring before one is taken out of it; until then the arena gives new ones. Where two
+  // lcores share no cache, lines that were freed long ago have left the other lcore's. At most the pages that all of
+  // the pool's buffers fill; pools of one page size share the ring.
+  uint32_t rotation = 0;
   // Every buffer's state is written down, so that a free of one that is not out (double) or that is not the pool's
   // (foreign) is refused and told at once. Costs an atomic a buffer.
   bool debug = false;

@@ -69,6 +69,7 @@ ExactFrag* ExactOf(const Variant& variant) {
     config.name = variant.name;
     config.size = kBenchPoolSize;
     config.page_size = variant.page_size;
+    config.rotation = variant.pages_in_rotation;
     entry = OrEnd(ExactFrag::Create(config));
   }
   return entry.get();
@@ -90,6 +91,19 @@ rte_mempool* HeadersOf(const Variant& variant, uint32_t cache) {
     entry = OrEnd(PktmbufPool::Create(config));
   }
   return entry->get();
+}
+
+// All buffers of a fresh pool that nobody else uses, in the order of their addresses.
+std::vector<rte_mbuf*>& RotationOf(const Variant& variant) {
+  static auto* const rotation = new std::vector<rte_mbuf*>();
+  if (rotation->empty()) {
+    rotation->resize(kBenchPoolSize);
+    if (rte_pktmbuf_alloc_bulk(PoolOf(variant, 0), rotation->data(), kBenchPoolSize) != 0) {
+      std::fprintf(stderr, "%s: no buffers\n", variant.name);
+      std::exit(1);
+    }
+  }
+  return *rotation;
 }
 
 }  // namespace
@@ -120,6 +134,7 @@ bool Source::TakeExternal(rte_mbuf** burst) {
 }
 
 uint32_t Source::page_size() const {
+  if (rotation != nullptr) return 0;
   const auto stats = ReadPageFragStats(exact == nullptr ? pool : exact->get());
   return stats.has_value() ? stats->page_size : 0;
 }
@@ -130,6 +145,8 @@ Source SourceOf(const Variant& variant, uint32_t cache) {
     source.exact = ExactOf(variant);
     std::fill_n(source.lengths, kBurst, kExactLength);
     if (variant.external) source.headers = HeadersOf(variant, cache);
+  } else if (variant.rotation) {
+    source.rotation = &RotationOf(variant);
   } else {
     source.pool = PoolOf(variant, cache);
   }
@@ -137,6 +154,12 @@ Source SourceOf(const Variant& variant, uint32_t cache) {
 }
 
 void EndSources() {
+  const auto rotation = Pools().find("rotation_0");
+  if (rotation != Pools().end()) {
+    std::vector<rte_mbuf*>& buffers = RotationOf({"rotation", "ring_mp_mc"});
+    rte_pktmbuf_free_bulk(buffers.data(), static_cast<unsigned>(buffers.size()));
+    buffers.clear();
+  }
   Pools().clear();
   ExactPools().clear();
 }

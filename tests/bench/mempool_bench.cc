@@ -4,6 +4,7 @@
 // Times are per buffer (items_per_second's inverse); a "touch" of B bytes reads and writes the first B bytes of the
 // room.
 #include <benchmark/benchmark.h>
+#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
@@ -33,12 +34,14 @@ constexpr Variant kVariants[] = {
     {"page_frag", "page_frag"},
     {"page_frag_64k", "page_frag", 65536},
     {"ring_mp_mc", "ring_mp_mc"},
-    {"ring_mp_mc_shuffled", "ring_mp_mc", 0, false, true},
+    {.name = "ring_mp_mc_shuffled", .ops = "ring_mp_mc", .shuffled = true},
+    {.name = "rotation", .ops = "ring_mp_mc", .rotation = true},
     {"stack", "stack"},
-    {"exact", "page_frag", 32768, true},
-    {"exact_64k", "page_frag", 65536, true},
-    {"external", "page_frag", 32768, true, false, true},
-    {"external_64k", "page_frag", 65536, true, false, true},
+    {.name = "exact", .ops = "page_frag", .page_size = 32768, .exact = true},
+    {.name = "exact_64k", .ops = "page_frag", .page_size = 65536, .exact = true},
+    {.name = "exact_64k_rotation", .ops = "page_frag", .page_size = 65536, .pages_in_rotation = 256, .exact = true},
+    {.name = "external", .ops = "page_frag", .page_size = 32768, .exact = true, .external = true},
+    {.name = "external_64k", .ops = "page_frag", .page_size = 65536, .exact = true, .external = true},
 };
 
 void Touch(rte_mbuf* mbuf, unsigned bytes) {
@@ -66,10 +69,12 @@ void SameLcore(benchmark::State& state, const Variant& variant, uint32_t cache, 
   }
   rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));
   state.counters["page_size"] = source.page_size();
+  state.counters["tsc_hz"] = static_cast<double>(rte_get_tsc_hz());
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
 }
 
 struct Consumer {
+  const Source* source;
   rte_ring* ring;
   unsigned touch;
   std::atomic<bool> stop{false};
@@ -81,7 +86,7 @@ int Consume(void* argument) {
   for (;;) {
     const unsigned n = rte_ring_sc_dequeue_burst(consumer->ring, reinterpret_cast<void**>(burst), kBurst, nullptr);
     for (unsigned i = 0; consumer->touch != 0 && i < n; ++i) Touch(burst[i], consumer->touch);
-    if (n != 0) rte_pktmbuf_free_bulk(burst, n);
+    if (n != 0) consumer->source->GiveBack(burst, n);
     if (n == 0 && consumer->stop.load(std::memory_order_acquire)) return 0;
   }
 }
@@ -90,6 +95,7 @@ int Consume(void* argument) {
 void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache, unsigned touch) {
   Source source = SourceOf(variant, cache);
   Consumer consumer;
+  consumer.source = &source;
   consumer.ring = rte_ring_create("hand_over", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
   consumer.touch = touch;
   const unsigned worker = rte_get_next_lcore(-1, 1, 0);
@@ -111,6 +117,7 @@ void OtherLcore(benchmark::State& state, const Variant& variant, uint32_t cache,
   rte_eal_wait_lcore(worker);
   rte_ring_free(consumer.ring);
   state.counters["trip_after"] = MeasureRoundTrip(worker);
+  state.counters["rotation"] = variant.pages_in_rotation;
   state.counters["page_size"] = source.page_size();
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kBurst);
 }
@@ -120,7 +127,7 @@ void Register() {
     for (unsigned touch : {0u, 64u, 1500u}) {
       for (uint32_t cache : {0u, 256u}) {
         for (unsigned window : {1u, 64u}) {
-          if (variant.shuffled || (variant.exact && !variant.external && cache != 0)) continue;
+          if (variant.shuffled || variant.rotation || (variant.exact && !variant.external && cache != 0)) continue;
           benchmark::RegisterBenchmark(
               absl::StrCat("same_lcore/", variant.name, "/cache:", cache, "/touch:", touch, "/window:", window).c_str(),
               [=, &variant](benchmark::State& state) { SameLcore(state, variant, cache, touch, window); });
