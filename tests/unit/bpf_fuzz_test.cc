@@ -22,7 +22,7 @@ class Generator {
 
   Code Next() {
     code_ = {Copy(6, 1), Load(BPF_W, 7, 1, 0), Load(BPF_W, 8, 1, 4), Mov(9, Small())};
-    const char kinds[] = "UUUUUUCPESK";
+    const char kinds[] = "UUUUUUCPESK";  // r0 to r10
     std::copy(kinds, kinds + 11, kinds_);
     for (int i = 0; i < 6; ++i) code_.push_back(StoreImm(BPF_DW, 10, -8 * (i + 1), Small()));
     Proof();
@@ -52,7 +52,10 @@ class Generator {
     }
     return Below(11);
   }
-  int Free() { return Below(6) == 0 ? 6 + Below(4) : Below(6); }
+  // r6 to r9 stay what they are, the context, the packet, its end and a number, whatever is jumped over: what programs
+  // compare and hand out is taken from there, for addresses differ from run to run.
+  int Free() { return Below(6); }
+  static constexpr int kNumber = 9;
 
   // Compares the packet with its end, so that some of it may be read without a check.
   void Proof() {
@@ -114,21 +117,21 @@ class Generator {
   void Memory() {
     const int base = Of(Below(10) == 0 ? "CSE" : "PPKV");
     const int choice = Below(5);
-    if (choice < 2) {
+    if (choice == 0) {
+      code_.push_back(Load(Size(), kNumber, 7, Below(24)));
+    } else if (choice == 1) {
       const int dst = Free();
       code_.push_back(Load(Size(), dst, base, Offset(base)));
       kinds_[dst] = 'S';
     } else if (choice == 2) {
       code_.push_back(StoreImm(Size(), base, Offset(base), Small()));
     } else if (choice == 3) {
-      // Addresses differ from run to run: they are kept on the stack only.
-      const int src = kinds_[base] == 'K' ? Of("SPV") : Of("S");
-      if (kinds_[src] == 'S' || kinds_[base] == 'K') code_.push_back(Store(Size(), base, src, Offset(base)));
+      code_.push_back(Store(Size(), base, kNumber, Offset(base)));
+      if (Below(4) == 0) code_.push_back(Store(BPF_DW, 10, Of("SPV"), -8 * (1 + Below(6))));
     } else {
-      constexpr int kAtomics[] = {BPF_ADD, BPF_OR, BPF_AND | BPF_FETCH, BPF_XOR, BPF_XCHG, BPF_CMPXCHG};
-      const int src = Of("S");
-      code_.push_back(
-          Raw(BPF_STX | BPF_ATOMIC | (Below(2) ? BPF_W : BPF_DW), Of("KV"), src, -8 * Below(4), kAtomics[Below(6)]));
+      constexpr int kAtomics[] = {BPF_ADD, BPF_OR, BPF_AND | BPF_FETCH, BPF_XOR, BPF_XCHG};
+      code_.push_back(Raw(BPF_STX | BPF_ATOMIC | (Below(2) ? BPF_W : BPF_DW), Of("KV"), kNumber, -8 * Below(4),
+                          kAtomics[Below(5)]));
     }
   }
 
@@ -141,11 +144,12 @@ class Generator {
     if (choice == 0) {
       code_.push_back(JumpEq(Of("V"), 0, off));
     } else if (choice == 1) {
-      code_.push_back(JumpGt(Of("P"), Of("E"), off));
-    } else if (choice == 2) {
-      code_.push_back(Raw(type | kJumps[Below(11)] | BPF_X, Of("S"), Of("S"), off, 0));
+      code_.push_back(Copy(5, 7));
+      code_.push_back(Add(5, Below(40)));
+      code_.push_back(JumpGt(5, 8, off));
+      kinds_[5] = 'P';
     } else {
-      code_.push_back(Raw(type | kJumps[Below(11)] | BPF_K, Of("S"), 0, off, Small()));
+      code_.push_back(Raw(type | kJumps[Below(11)] | BPF_K, kNumber, 0, off, Small()));
     }
   }
 

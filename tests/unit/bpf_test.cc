@@ -162,6 +162,15 @@ TEST(Compiled, PacketsShorterThanAHeaderEndAsInterpreted) {
   for (size_t bytes = 0; bytes < 14; ++bytes) ExpectCompiledTheSame(code, {.bytes = bytes});
 }
 
+TEST(Compiled, CallsOfNobodyWhereNoWayLeadsAreCompiledToo) {
+  const Code helper = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), Call(9999), Exit()};
+  const Code function = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), CallLocal(1), Exit(), Mov(0, 1), Exit()};
+  for (const Code& code : {helper, function}) {
+    EXPECT_EQ(RunCode(code).verdict, 2u);
+    if (!ExpectCompiledTheSame(code, {})) GTEST_SKIP() << "built without bpf_jit";
+  }
+}
+
 // Arithmetic on random values with every operation, then a verdict and bytes that depend on all of it.
 TEST(Compiled, RandomArithmeticEndsAsInterpreted) {
   constexpr int kOperations[] = {BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_OR,   BPF_AND, BPF_LSH,

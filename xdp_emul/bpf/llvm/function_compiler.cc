@@ -251,6 +251,7 @@ class FunctionCompiler : private Emitter {
     const Instruction& insn = image_.code[index];
     if (EmitLookup(insn)) return;
     const Helper* helper = services_.find_helper(static_cast<uint32_t>(insn.imm));
+    if (helper == nullptr) return EmitUnreachable(index);
     if (insn.unproven != 0) {
       for (int i = 0; i < 5; ++i) {
         V place = Number(static_cast<uint64_t>(i));
@@ -266,8 +267,16 @@ class FunctionCompiler : private Emitter {
     if (insn.imm == BPF_FUNC_loop) RequireNoFault(NoFault());
   }
 
-  void EmitLocalCall(const Instruction& insn) {
-    const Callee& callee = functions_[static_cast<uint32_t>(insn.off)];
+  // Code that the analysis found no way to: it is compiled all the same, for jumps lead there.
+  void EmitUnreachable(uint32_t index) {
+    Require(LLVMConstInt(i1_, 0, 0), FaultKind::kOpcode, index, Number(0), 0);
+    Set(0, Number(0));
+  }
+
+  void EmitLocalCall(uint32_t index) {
+    const auto found = functions_.find(static_cast<uint32_t>(image_.code[index].off));
+    if (found == functions_.end()) return EmitUnreachable(index);
+    const Callee& callee = found->second;
     V arguments[] = {state_, Register(1), Register(2), Register(3), Register(4), Register(5)};
     Set(0, LLVMBuildCall2(builder_, callee.type, callee.function, arguments, 6, ""));
     RequireNoFault(NoFault());
@@ -359,7 +368,7 @@ class FunctionCompiler : private Emitter {
           if (operation == BPF_EXIT) return Leave(Register(0));
           if (operation == BPF_CALL) {
             if (insn.src == BPF_PSEUDO_CALL) {
-              EmitLocalCall(insn);
+              EmitLocalCall(index);
             } else {
               EmitHelper(index);
             }
