@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -108,7 +109,8 @@ inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions) {
   EXPECT_EQ(compiled.fault.kind, interpreted.fault.kind) << interpreted.text << "; " << compiled.text;
   if (interpreted.fault.kind != FaultKind::kNone) {
     EXPECT_EQ(compiled.fault.instruction, interpreted.fault.instruction);
-    if (interpreted.fault.kind == FaultKind::kPacket) {
+    // Far from the packet it was no address of it, and the two runs' packets lie in different places.
+    if (interpreted.fault.kind == FaultKind::kPacket && std::abs(interpreted.fault.from_data) < 1 << 20) {
       EXPECT_EQ(compiled.fault.from_data, interpreted.fault.from_data);
     }
   }
