@@ -323,6 +323,48 @@ TEST(PageFragHalves, TenThousandFullFramesTakeHalfThePagesInHalves) {
 INSTANTIATE_TEST_SUITE_P(Ops, MbufPool, testing::Values("page_frag", "ring_mp_mc"),
                          [](const auto& ops) { return std::string(ops.param); });
 
+// Buffers taken here and freed on lcore 1.
+struct FreedThere {
+  rte_mbuf* buffers[52];
+  static int Run(void* argument) {
+    rte_pktmbuf_free_bulk(static_cast<FreedThere*>(argument)->buffers, 52);
+    return 0;
+  }
+};
+
+TEST(Rotation, PagesThatOtherLcoresFreeRestInTheRingForARotation) {
+  for (const uint32_t rotation : {0u, 100u, 100000u}) {
+    PktmbufPoolConfig config;
+    config.ops = "page_frag";
+    config.size = 4000;
+    config.cache = 0;
+    config.page_frag.page_size = 32768;
+    config.page_frag.rotation = rotation;
+    auto pool = PktmbufPool::Create(config);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    const uint64_t all = 4000 / ReadPageFragStats(pool->get())->objects_per_page + 1;
+    FreedThere freed;
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->get(), freed.buffers, 52), 0);
+      ASSERT_EQ(rte_eal_remote_launch(FreedThere::Run, &freed, 1), 0);
+      ASSERT_EQ(rte_eal_wait_lcore(1), 0);
+    }
+    // What lies in caches on the way comes on top.
+    const auto stats = *ReadPageFragStats(pool->get());
+    const uint64_t fresh = stats.alloc_slow + stats.alloc_slow_ho;
+    EXPECT_GE(fresh, std::min<uint64_t>(rotation, all));
+    EXPECT_LE(fresh, std::min<uint64_t>(rotation, all) + 100) << "bounded by the pool's buffers";
+    // At the pool's limit nothing is kept back. What lcore 1 still holds is out of reach here.
+    pool->Flush();
+    std::vector<rte_mbuf*> everything(4000);
+    ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->get(), everything.data(), 4000), 0);
+    rte_pktmbuf_free_bulk(everything.data(), 4000);
+    pool->Flush();
+    EXPECT_EQ(ReadPageFragStats(pool->get())->pages_inflight, 0u);
+    TrimPageFragArena(pool->get());
+  }
+}
+
 }  // namespace
 }  // namespace halfpage
 
