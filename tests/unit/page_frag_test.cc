@@ -7,7 +7,6 @@
 #include <rte_mempool.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <random>
 #include <set>
@@ -278,41 +277,6 @@ TEST(PageFrag, WhatAnIdleLcoreHoldsGoesBackToEalWithTheSecondLook) {
       rte_mempool_put(pool->get(), object);
     });
   }
-}
-
-TEST(PageFrag, WhatIsOutCanBeWalkedWhileAnLcoreGoesOn) {
-  auto pool = PktmbufPool::Create(Small("page_frag", 3000, 0));
-  ASSERT_TRUE(pool.ok());
-  std::vector<void*> held(100);
-  for (void*& each : held) ASSERT_EQ(rte_mempool_get(pool->get(), &each), 0);
-  std::atomic<bool> over{false};
-  uint64_t rounds = 0;
-  int walks = 0;
-  OnBothLcores(
-      [&] {
-        for (int i = 0; i < 200; ++i) {
-          std::vector<void*> out;
-          const auto collect = [](void* object, void* list) {
-            static_cast<std::vector<void*>*>(list)->push_back(object);
-          };
-          if (ForEachPageFragObjectOut(pool->get(), collect, &out) != 0) continue;
-          ++walks;
-          EXPECT_LE(out.size(), 100u + 64);
-          std::sort(out.begin(), out.end());
-          for (void* each : held) EXPECT_TRUE(std::binary_search(out.begin(), out.end(), each));
-        }
-        over.store(true);
-      },
-      [&] {
-        void* burst[64];
-        for (; !over.load(); ++rounds) {
-          const unsigned n = 1 + static_cast<unsigned>(rounds % 64);
-          if (rte_mempool_get_bulk(pool->get(), burst, n) == 0) rte_mempool_put_bulk(pool->get(), burst, n);
-        }
-      });
-  EXPECT_GT(walks, 150) << "an lcore in a call is waited for";
-  EXPECT_GT(rounds, 100u);
-  PutAll(pool->get(), held);
 }
 
 TEST(PageFrag, ReclaimingTakesBackThePagesOfWhatIsOutAndNoOthers) {
