@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "mempool/pktmbuf_pool.h"
 #include "xdp_emul/attach.h"
+#include "xdp_emul/map_config.h"
 #include "xdp_emul/program_config.h"
 #include "xdp_emul/sinks/accounting.h"
 
@@ -190,6 +191,7 @@ struct Config {
   std::vector<PortConfig> ports;
   std::vector<VethConfig> veth;
   std::vector<ProgramConfig> programs;
+  std::vector<RedirectMapConfig> maps;
   std::vector<TrafficConfig> traffic;
   std::vector<SinkConfig> sinks;
   LcoreConfig lcores;

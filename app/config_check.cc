@@ -104,6 +104,7 @@ void CheckConfig(const Config& config, FaultList& faults) {
   CheckNames(config, faults);
   CheckWorkers(config, faults);
   CheckRules(config, faults);
+  CheckMaps(config, faults);
   CheckObjects(config, faults);
   CheckBuffers(config, faults);
   CheckCopies(config, faults);

@@ -27,6 +27,8 @@ void CheckNames(const Config& config, FaultList& faults);
 void CheckWorkers(const Config& config, FaultList& faults);
 // Rules and ports that can never match.
 void CheckRules(const Config& config, FaultList& faults);
+// Redirect maps, and what leads into them.
+void CheckMaps(const Config& config, FaultList& faults);
 // Of programs of objects, whether they take chained frames: their section says it.
 void FillInObjects(Config& config);
 // Objects, their programs and the contents of their maps. Reads every object, and makes its maps for as long as it

@@ -1,4 +1,5 @@
 // Names: each once, each reference to something, nothing idle.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "app/config_units.h"
 #include "app/device.h"
 #include "app/nearest_name.h"
+#include "app/redirects.h"
 
 namespace halfpage {
 namespace {
@@ -127,17 +129,34 @@ void CheckLinks(const Config& config, size_t program, References& programs, Faul
   }
 }
 
-void CheckPrograms(const Config& config, References& ends, References& programs, FaultList& faults) {
+void CheckPrograms(const Config& config, References& ends, References& programs, References& maps, FaultList& faults) {
   for (size_t i = 0; i < config.programs.size(); ++i) {
     const ProgramConfig& program = config.programs[i];
     const std::string path = absl::StrCat("programs[", i, "]");
     ends.Check(program.target, path + ".target");
     ends.Check(program.fallback_target, path + ".default_target");
+    maps.Check(program.map, path + ".map");
+    for (size_t m = 0; m < program.maps.size(); ++m) {
+      maps.Check(program.maps[m].redirect_map, absl::StrCat(path, ".maps[", m, "].redirect_map"));
+    }
     CheckLinks(config, i, programs, faults);
     for (size_t r = 0; r < program.rules.size(); ++r) {
       ends.Check(program.rules[r].target, absl::StrCat(path, ".rules[", r, "].target"));
+      maps.Check(program.rules[r].map, absl::StrCat(path, ".rules[", r, "].map"));
     }
     CheckUnique(Collect("rule", path + ".rules", program.rules, faults), faults);
+  }
+}
+
+void CheckSlots(const Config& config, References& ends, References& sinks, References& programs) {
+  for (size_t m = 0; m < config.maps.size(); ++m) {
+    for (size_t s = 0; s < config.maps[m].entries.size(); ++s) {
+      const MapSlotConfig& slot = config.maps[m].entries[s];
+      const std::string path = absl::StrCat("maps[", m, "].entries[", s, "]");
+      ends.Check(slot.device, path + ".device");
+      sinks.Check(slot.sink, path + ".sink");
+      programs.Check(slot.program, path + ".program");
+    }
   }
 }
 
@@ -198,7 +217,9 @@ void CheckNames(const Config& config, FaultList& faults) {
   const Names programs = Collect("program", "programs", config.programs, faults);
   const Names sinks = Collect("sink", "sinks", config.sinks, faults);
   const Names ends = CollectEnds(config, faults);
-  References to_pools(pools, faults), to_programs(programs, faults), to_sinks(sinks, faults), to_ends(ends, faults);
+  const Names maps = Collect("map", "maps", config.maps, faults);
+  References to_pools(pools, faults), to_programs(programs, faults), to_sinks(sinks, faults), to_ends(ends, faults),
+      to_maps(maps, faults);
   const bool whole_veth = !faults.Touches("veth") && !faults.Touches("ports");
   const bool whole_traffic = !faults.Touches("traffic") && !faults.Touches("ports");
 
@@ -206,10 +227,12 @@ void CheckNames(const Config& config, FaultList& faults) {
   CheckUnique(programs, faults);
   CheckUnique(sinks, faults);
   CheckUnique(ends, faults);
+  CheckUnique(maps, faults);
   CheckUnique(Collect("pair", "veth", config.veth, faults), faults);
   CheckUnique(Collect("source", "traffic", config.traffic, faults), faults);
   CheckDevices(config, to_programs, to_sinks, to_pools, faults);
-  CheckPrograms(config, to_ends, to_programs, faults);
+  CheckPrograms(config, to_ends, to_programs, to_maps, faults);
+  CheckSlots(config, to_ends, to_sinks, to_programs);
   for (size_t i = 0; i < config.traffic.size(); ++i) {
     const TrafficConfig& traffic = config.traffic[i];
     const std::string path = absl::StrCat("traffic[", i, "]");
@@ -228,6 +251,7 @@ void CheckNames(const Config& config, FaultList& faults) {
   if (whole_veth) {
     to_programs.WarnUnused("name it as `program` of an end, or remove it");
     to_sinks.WarnUnused("name it as `sink` of an end, or remove it");
+    to_maps.WarnUnused("name it as `map` of a program that redirects, as `redirect_map` of an object's, or remove it");
   }
   if (whole_traffic) to_pools.WarnUnused("name it as `pool` of a source, or remove it and save its memory");
 }
@@ -252,7 +276,10 @@ void CheckWorkers(const Config& config, FaultList& faults) {
     for (size_t i = 0; i < worker.read.size(); ++i) {
       Claim(worker.read[i], absl::StrCat(path, ".read[", i, "]"), w, "read", to_held, read, faults);
     }
-    if (whole && worker.poll.empty() && worker.generate.empty() && worker.read.empty()) {
+    const std::vector<LaneOf> lanes = ListLanes(config);
+    const bool fed =
+        std::any_of(lanes.begin(), lanes.end(), [w](const LaneOf& lane) { return lane.slot->worker == w; });
+    if (whole && worker.poll.empty() && worker.generate.empty() && worker.read.empty() && !fed) {
       faults.Warn(path, "this worker has nothing to do, and takes an lcore: give it something to `poll`, or remove it");
     }
   }

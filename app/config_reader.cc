@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,9 +136,15 @@ class MapReader : public FieldVisitor {
     const ConfigNode& node = map_.items[found->second];
     faults_.SetPosition(path, map_.keys[found->second].position);
     if (!applies_) {
-      faults_.Fault(path, absl::StrCat("belongs to `", decides_, ": ", wanted_, "`, and here `", decides_, "` is `",
-                                       texts_[std::string(decides_)], "`: remove `", info.key, "`, or write `",
-                                       decides_, ": ", wanted_, "`"));
+      const std::string belongs = absl::StrCat("belongs to `", decides_, ": ", wanted_, "`, and here `", decides_,
+                                               "` is `", texts_[std::string(decides_)], "`");
+      // A slip of a key that is wanted here may be another one's name.
+      const std::optional<std::string> meant = NearestName(info.key, valid_);
+      faults_.Fault(
+          path,
+          meant.has_value() && !keys_.contains(*meant)
+              ? absl::StrCat("unknown key `", info.key, "`, did you mean `", *meant, "`? `", info.key, "` ", belongs)
+              : absl::StrCat(belongs, ": remove `", info.key, "`, or write `", decides_, ": ", wanted_, "`"));
       return nullptr;
     }
     if (node.kind == Kind::kNull) {
@@ -187,7 +194,8 @@ class MapReader : public FieldVisitor {
   void ReportUnknown() {
     for (const auto& [key, index] : keys_) {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      const std::string near = DidYouMean(key, known_);
+      std::string near = DidYouMean(key, valid_);
+      if (near.empty()) near = DidYouMean(key, known_);
       faults_.FaultAt(map_.keys[index].position, PathOfUnchecked(key),
                       absl::StrCat("unknown key ", Shown(key), near,
                                    near.empty() ? absl::StrCat("; keys here: ", ListNames(valid_)) : ""));

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "app/config_fields.h"
+#include "app/config_sections.h"
 #include "app/config_units.h"
 #include "app/config_values.h"
 #include "xdp_emul/converter_config.h"
@@ -20,58 +21,11 @@ constexpr size_t kMostClasses = 8;  // PoolClasses::kMostClasses
 constexpr size_t kMostPairs = 16;   // two ports each, DPDK's RTE_MAX_ETHPORTS is 32
 constexpr size_t kMostPorts = 32;
 constexpr size_t kMostWorkers = 127;  // RTE_MAX_LCORE less the main lcore
-constexpr size_t kMostNamed = 1024;   // programs, rules, sinks, sources, arguments: room for any sane file
-constexpr size_t kMostEntries = 65536;
-constexpr size_t kDeviceName = 15;   // IFNAMSIZ less its zero
+constexpr size_t kMostMaps = 64;
 constexpr double kLongestDrain = 4;  // seconds: a run ends within 5 of being told to
 constexpr double kYear = 365 * 86400.0;
 constexpr std::pair<uint32_t, uint32_t> kImix[] = {{64, 28}, {570, 16}, {1514, 4}};
-constexpr NumberRule kAdjustment = {.max = 16384};
 constexpr NumberRule kFrameBytes = {.min = 60, .max = 65535};
-
-void Describe(EalConfig& eal, FieldVisitor& v);
-void Describe(ArenaConfig& arena, FieldVisitor& v);
-void Describe(PktmbufPoolConfig& pool, FieldVisitor& v);
-void Describe(PortConfig& port, FieldVisitor& v);
-void Describe(CopyConfig& copy, FieldVisitor& v);
-void Describe(VethEndConfig& end, FieldVisitor& v);
-void Describe(VethConfig& veth, FieldVisitor& v);
-void Describe(FilterRule& rule, FieldVisitor& v);
-void Describe(MapEntryConfig& entry, FieldVisitor& v);
-void Describe(ProgramConfig& program, FieldVisitor& v);
-void Describe(TrafficConfig& traffic, FieldVisitor& v);
-void Describe(SinkConfig& sink, FieldVisitor& v);
-void Describe(WorkerConfig& worker, FieldVisitor& v);
-
-// A list of maps, each with the keys that Describe() gives a T.
-template <typename T>
-FieldList Maps(std::vector<T>& items, size_t min, size_t max) {
-  FieldList list;
-  list.min_items = min;
-  list.max_items = max;
-  list.size = [&items] { return items.size(); };
-  list.resize = [&items](size_t n) { items.assign(n, T()); };
-  list.fields = [&items](size_t i, FieldVisitor& v) { Describe(items[i], v); };
-  list.default_fields = [](FieldVisitor& v) {
-    T item;
-    Describe(item, v);
-  };
-  return list;
-}
-
-// A list of texts.
-FieldList Texts(std::vector<std::string>& items, const TextRule& rule, size_t max) {
-  FieldList list;
-  list.max_items = max;
-  list.size = [&items] { return items.size(); };
-  list.resize = [&items](size_t n) { items.assign(n, ""); };
-  list.value = [&items, rule](size_t i) { return Text(items[i], rule); };
-  return list;
-}
-
-FieldList NameList(std::vector<std::string>& items) {
-  return Texts(items, {.letters = TextRule::Letters::kName, .max = 31}, kMostNamed);
-}
 
 // Exactly the two ends of a pair.
 FieldList Ends(VethEndConfig (&ends)[2]) {
@@ -154,6 +108,8 @@ FieldList Workers(std::vector<WorkerConfig>& workers) {
   list.word = word;
   return list;
 }
+
+}  // namespace
 
 void Describe(EalConfig& eal, FieldVisitor& v) {
   v.Value({"preset", "lab: no hugepages, NIC or root; hugepages: the kernel's pool, no mount; none: only `args`"},
@@ -254,80 +210,6 @@ void Describe(VethConfig& veth, FieldVisitor& v) {
   v.List({"ends", "the two devices", kRequired, "ends: [{name: veth0}, {name: veth1}]"}, Ends(veth.ends));
 }
 
-void Describe(FilterRule& rule, FieldVisitor& v) {
-  // The name that is filled in has a blank and must load again.
-  v.Value({"name", "of the rule's counter; left out: \"rule N\""},
-          Text(rule.name, {.letters = TextRule::Letters::kLabel, .max = 31, .may_be_empty = true}));
-  v.Value({"ethertype", "behind at most two VLAN tags"}, Ethertype(rule.ethertype));
-  v.Value({"protocol", "IPv4 protocol or last IPv6 next header"}, Protocol(rule.protocol));
-  v.Value({"vlan", "id of the outermost tag"}, Vlan(rule.vlan));
-  v.Value({"source", "IPv4 or IPv6"}, Prefix(rule.source));
-  v.Value({"destination", "IPv4 or IPv6"}, Prefix(rule.destination));
-  v.Value({"source_port", "TCP, UDP or SCTP"}, Ports(rule.source_port));
-  v.Value({"destination_port", "TCP, UDP or SCTP"}, Ports(rule.destination_port));
-  v.Value({"verdict", "of a frame that all of the above match", kRequired}, Verdict(rule.verdict));
-  v.When(rule.verdict == XdpAction::kRedirect, "verdict", "redirect");
-  v.Value({"target", "end that the frame leaves through", kRequired}, Name(rule.target, kDeviceName));
-}
-
-void Describe(MapEntryConfig& entry, FieldVisitor& v) {
-  v.Value({"map", "its name in the object", kRequired}, Text(entry.map, {.max = 127}));
-  v.Value(
-      {"key", "numbers (5 as wide as there is room, 5:2 for two bytes), addresses, hex:0a0b; commas between fields"},
-      Text(entry.key, {.may_be_empty = true}));
-  v.Value({"value", "the same"}, Text(entry.value, {.may_be_empty = true}));
-  v.Value({"device", "in place of a value: the device's interface number"}, OptionalName(entry.device, kDeviceName));
-  v.Value({"redirect_map",
-           "in place of key and value: a map of the run that stands for the object's DEVMAP, XSKMAP or CPUMAP"},
-          OptionalName(entry.redirect_map));
-}
-
-void Describe(ProgramConfig& program, FieldVisitor& v) {
-  v.Value({"name", "unique among programs", kRequired}, Name(program.name));
-  v.Value({"kind", "what it does with a frame"},
-          Choice(program.kind,
-                 {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust", "object"}));
-  v.When(program.kind != ProgramKind::kObject, "kind", "anything but object, whose section says it");
-  v.Value({"frags",
-           "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
-           "redirect never look behind the first bytes"},
-          Flag(program.frags));
-  v.When(program.kind == ProgramKind::kObject, "kind", "object");
-  v.Value({"object", "XDP object built with clang -target bpf; relative to this file's folder", kRequired},
-          Text(program.object, {}));
-  v.Value({"function", "the program's name in the object, \"\": the only one"},
-          Text(program.program, {.max = 127, .may_be_empty = true}));
-  v.Value({"jit", "auto: compiled where LLVM was there at the build; llvm: compiled or refused; off: interpreted"},
-          Choice(program.jit, {"auto", "llvm", "off"}));
-  v.Value({"maps_of", "program of the same object, before this one, whose maps it shares; \"\": maps of its own"},
-          OptionalName(program.maps_of));
-  v.List({"maps", "entries of its maps before the run"}, Maps(program.maps, 0, kMostEntries));
-  v.When(program.kind == ProgramKind::kChain, "kind", "chain");
-  v.List({"programs", "run in this order, the next one where one says pass", kRequired, "programs: [first, second]"},
-         NameList(program.programs));
-  v.When(program.kind == ProgramKind::kTouch, "kind", "touch");
-  v.Value({"touch", "how much it looks at before its verdict"},
-          Choice(program.touch, {"none", "read", "parse", "rewrite"}));
-  v.When(program.kind == ProgramKind::kAdjust, "kind", "adjust");
-  v.Value({"pull", "bytes taken away in front"}, Number(program.adjust.pull, kAdjustment));
-  v.Value({"push", "zeros put in front"}, Number(program.adjust.push, kAdjustment));
-  v.Value({"trim", "bytes cut off at the end"}, Number(program.adjust.trim, kAdjustment));
-  v.Value({"grow", "zeros added at the end"}, Number(program.adjust.grow, kAdjustment));
-  v.Value({"metadata", "bytes of metadata in front, a multiple of 4"}, Number(program.adjust.metadata, {.max = 252}));
-  const bool says = program.kind == ProgramKind::kTouch || program.kind == ProgramKind::kAdjust;
-  v.When(says, "kind", "touch or adjust");
-  v.Value({"verdict", "of every frame"}, Verdict(program.verdict));
-  v.When(program.kind == ProgramKind::kRedirect || (says && program.verdict == XdpAction::kRedirect), "kind",
-         "redirect");
-  v.Value({"target", "end that frames leave through", kRequired}, Name(program.target, kDeviceName));
-  v.When(program.kind == ProgramKind::kFilter, "kind", "filter");
-  v.List({"rules", "the first that matches decides"}, Maps(program.rules, 0, kMostNamed));
-  v.Value({"default", "verdict of a frame that no rule matches"}, Verdict(program.fallback));
-  v.When(program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect, "default", "redirect");
-  v.Value({"default_target", "end that such a frame leaves through", kRequired},
-          Name(program.fallback_target, kDeviceName));
-}
-
 void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.Value({"name", "unique among sources", kRequired}, Name(traffic.name));
   v.Value({"source", "a capture file's frames, or made-up UDP over IPv4"},
@@ -412,6 +294,8 @@ void Describe(ReportConfig& report, FieldVisitor& v) {
           Text(report.json, {.may_be_empty = true}));
 }
 
+namespace {
+
 // A section whose keys are those of `section`.
 template <typename T>
 void Keys(FieldVisitor& v, const FieldInfo& info, T& section) {
@@ -432,6 +316,7 @@ void VisitConfig(Config& config, FieldVisitor& v) {
           "veth: [{name: front, ends: [{name: veth0}, {name: veth1}]}]"},
          Maps(config.veth, alone ? 1 : 0, kMostPairs));
   v.List({"programs", "XDP programs"}, Maps(config.programs, 0, kMostNamed));
+  v.List({"maps", "what redirects lead into besides single devices"}, Maps(config.maps, 0, kMostMaps));
   v.List({"traffic", "sources of frames", alone, "traffic: [{name: udp, source: generator, into: veth1}]"},
          Maps(config.traffic, alone ? 1 : 0, kMostNamed));
   v.List({"sinks", "what becomes of frames that pass"}, Maps(config.sinks, 0, kMostNamed));

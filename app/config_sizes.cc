@@ -10,6 +10,7 @@
 
 #include "app/device.h"
 #include "app/frame_limits.h"
+#include "app/redirects.h"
 #include "mempool/page_layout.h"
 #include "xdp_emul/device_string.h"
 
@@ -20,16 +21,15 @@ constexpr uint32_t kFrameOverMtu = 18;  // Ethernet header and a VLAN tag
 constexpr uint32_t kWithoutCache = 32;  // sizes without a cache are a multiple of it
 constexpr uint64_t kMostBuffers = 1u << 27;
 
-// The ends that frames of a program may be sent to.
-std::vector<std::string> Targets(const Config& config, const std::string& name) {
-  std::vector<std::string> targets;
-  for (const ProgramConfig& program : config.programs) {
-    if (program.name != name) continue;
-    targets.push_back(program.target);
-    targets.push_back(program.fallback_target);
-    for (const FilterRule& rule : program.rules) targets.push_back(rule.target);
+// The ends that frames of a device may be redirected to: by its program, and by those of cpumaps behind it.
+std::vector<std::string> EndsBehind(const Config& config, const Device& device) {
+  RedirectEnds ends = RedirectsOf(config, device.program);
+  for (const LaneOf& lane : ends.lanes) {
+    for (std::string& further : RedirectsOf(config, lane.slot->program).devices) {
+      ends.devices.push_back(std::move(further));
+    }
   }
-  return targets;
+  return ends.devices;
 }
 
 // The devices whose rings can hold frames that enter at one of them: that one, the other end of its pair, and where
@@ -43,9 +43,7 @@ std::set<DeviceIndex> DevicesFed(const Config& config, const std::vector<Device>
     if (index == kNoDevice || !fed.insert(index).second) continue;
     const Device& device = devices[index];
     if (device.peer != kNoDevice) reached.push_back(devices[device.peer].name);
-    if (!device.program.empty()) {
-      for (std::string& target : Targets(config, device.program)) reached.push_back(std::move(target));
-    }
+    for (std::string& target : EndsBehind(config, device)) reached.push_back(std::move(target));
     for (const SinkConfig& sink : config.sinks) {
       if (sink.name == device.sink) reached.push_back(sink.port);
     }

@@ -1,11 +1,13 @@
 // What `--check` says of private copies and of programs against MTUs and peers.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
 #include "app/copies.h"
+#include "app/redirects.h"
 
 namespace halfpage {
 namespace {
@@ -82,13 +84,8 @@ void CheckAttachments(const Config& config, FaultList& faults) {
   const std::vector<Device> devices = ListDevices(config);
   std::vector<std::string> sent_into;
   for (const ProgramConfig& program : config.programs) {
-    if (program.kind == ProgramKind::kRedirect) sent_into.push_back(program.target);
-    if (program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect) {
-      sent_into.push_back(program.fallback_target);
-    }
-    for (const FilterRule& rule : program.rules) {
-      if (rule.verdict == XdpAction::kRedirect) sent_into.push_back(rule.target);
-    }
+    if (program.kind == ProgramKind::kObject) continue;  // what is in its maps says little of where it redirects
+    for (std::string& device : RedirectsOf(config, program.name).devices) sent_into.push_back(std::move(device));
   }
   const std::vector<Attachment> attachments = AttachmentsOf(config, devices);
   for (DeviceIndex d = 0; d < devices.size(); ++d) {

@@ -15,6 +15,21 @@ uint64_t Verdict(const DeviceSnapshot& device, XdpAction action) {
   return device.verdicts[static_cast<size_t>(action)];
 }
 
+// What was received, and what became of it by verdict.
+void CheckJudged(const DeviceSnapshot& device, const char* what, std::vector<std::string>* faults) {
+  const std::string name = absl::StrFormat("%s %s", what, device.name);
+  const uint64_t judged = std::accumulate(device.verdicts.begin(), device.verdicts.end(), uint64_t{0});
+  Expect(device.received, judged + Sum(device.refused), name + ": received = verdicts + refused", faults);
+  Expect(Verdict(device, XdpAction::kTx), device.tx_sent + Sum(device.tx_errors), name + ": tx = sent + errors",
+         faults);
+  Expect(Verdict(device, XdpAction::kRedirect) + device.redirect_copies,
+         device.redirect_sent + Sum(device.redirect_errors), name + ": redirect + copies = sent + errors", faults);
+  if (Sum(device.faults) > Verdict(device, XdpAction::kAborted)) {
+    Expect(Sum(device.faults), Verdict(device, XdpAction::kAborted), name + ": faults of its program are aborted",
+           faults);
+  }
+}
+
 // A sink that keeps frames until they are read.
 void CheckHeld(const SinkSnapshot& sink, std::vector<std::string>* faults) {
   uint64_t dropped = 0;
@@ -38,26 +53,29 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
   }
   uint64_t sent_through = 0;
   uint64_t passed = 0;
+  uint64_t to_sinks = 0;
+  uint64_t to_lanes = 0;
+  const auto add = [&](const DeviceSnapshot& device) {
+    sent += device.tx_sent + device.redirect_sent - device.redirect_to_sinks - device.redirect_to_lanes;
+    passed += Verdict(device, XdpAction::kPass);
+    to_sinks += device.redirect_to_sinks;
+    to_lanes += device.redirect_to_lanes;
+  };
+  uint64_t from_lanes = 0;
+  for (const LaneSnapshot& lane : snapshot.lanes) {
+    CheckJudged(lane.judged, "lane", &faults);
+    add(lane.judged);
+    from_lanes += lane.judged.received + lane.judged.left_in_ring;
+  }
   for (const DeviceSnapshot& device : snapshot.devices) {
-    const uint64_t judged = std::accumulate(device.verdicts.begin(), device.verdicts.end(), uint64_t{0});
-    Expect(device.received, judged + Sum(device.refused),
-           absl::StrFormat("device %s: received = verdicts + refused", device.name), &faults);
-    Expect(Verdict(device, XdpAction::kTx), device.tx_sent + Sum(device.tx_errors),
-           absl::StrFormat("device %s: tx = sent + errors", device.name), &faults);
-    Expect(Verdict(device, XdpAction::kRedirect), device.redirect_sent + Sum(device.redirect_errors),
-           absl::StrFormat("device %s: redirect = sent + errors", device.name), &faults);
-    if (Sum(device.faults) > Verdict(device, XdpAction::kAborted)) {
-      Expect(Sum(device.faults), Verdict(device, XdpAction::kAborted),
-             absl::StrFormat("device %s: faults of its program are aborted", device.name), &faults);
-    }
+    CheckJudged(device, "device", &faults);
     if (device.peer >= 0) {
       const DeviceSnapshot& peer = snapshot.devices[static_cast<size_t>(device.peer)];
       Expect(device.sent_through, peer.received + peer.left_in_ring,
              absl::StrFormat("sent through %s = received by %s + left in its ring", device.name, peer.name), &faults);
     }
-    sent += device.tx_sent + device.redirect_sent;
+    add(device);
     sent_through += device.sent_through - device.segments + device.segmented;
-    passed += Verdict(device, XdpAction::kPass);
   }
   uint64_t sunk = 0;
   for (const SinkSnapshot& sink : snapshot.sinks) {
@@ -70,7 +88,8 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
   }
   Expect(sent, sent_through, "sent by sources, tx, redirect and sinks = sent through devices, segmented frames once",
          &faults);
-  Expect(passed, sunk, "passed = taken by sinks", &faults);
+  Expect(passed + to_sinks, sunk, "passed + redirected to sinks = taken by sinks", &faults);
+  Expect(to_lanes, from_lanes, "redirected to workers = received by them + left in their rings", &faults);
   return faults;
 }
 

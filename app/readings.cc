@@ -78,8 +78,8 @@ void TellQueue(QueueSnapshot& queue, size_t number, const Teller& tell) {
   tell.Gauge("queue_waiting_frames", "Frames that wait to be received", queue.waiting, labels);
 }
 
-void TellDevice(DeviceSnapshot& device, const std::function<void(const Reading&)>& visit) {
-  const Teller tell("device", {{"device", device.name}}, visit);
+// What was received, by a device or from other workers, and what became of it.
+void TellJudged(DeviceSnapshot& device, const Teller& tell) {
   tell.Count("received_frames", "Frames received", device.received);
   tell.Count("received_bytes", "Bytes received, without FCS", device.bytes);
   tell.Verdicts("verdict_frames", "Frames by what the program said", device.verdicts);
@@ -90,24 +90,32 @@ void TellDevice(DeviceSnapshot& device, const std::function<void(const Reading&)
     tell.Count("copied_bytes", "Bytes of private copies", count.bytes, {{"cause", count.cause}});
   }
   tell.Count("copied_truesize_bytes", "What the kernel would charge for the copies", device.copied_truesize);
-  for (size_t q = 0; q < device.queues.size(); ++q) TellQueue(device.queues[q], q, tell);
   tell.Count("tx_sent_frames", "Frames of XDP_TX that were sent", device.tx_sent);
   tell.Reasons("tx_error_frames", "Frames of XDP_TX that were refused", device.tx_errors);
   tell.Count("redirect_sent_frames", "Frames redirected from here that were sent", device.redirect_sent);
   tell.Reasons("redirect_error_frames", "Frames redirected from here that were refused", device.redirect_errors);
+  tell.Count("redirect_copy_frames", "Copies that broadcasts wanted", device.redirect_copies);
+  tell.Count("redirect_sink_frames", "Frames redirected into users' rings", device.redirect_to_sinks);
+  tell.Count("redirect_worker_frames", "Frames redirected to other workers", device.redirect_to_lanes);
+  tell.Count("left_in_ring_frames", "Frames never received, freed at the end", device.left_in_ring);
+  for (auto& [rule, count] : device.hits) {
+    tell.Count("rule_frames", "Frames that a rule of the filter decided", count,
+               {{"program", device.program}, {"rule", rule}});
+  }
+}
+
+void TellDevice(DeviceSnapshot& device, const std::function<void(const Reading&)>& visit) {
+  const Teller tell("device", {{"device", device.name}}, visit);
+  TellJudged(device, tell);
+  for (size_t q = 0; q < device.queues.size(); ++q) TellQueue(device.queues[q], q, tell);
   tell.Count("sent_through_frames", "Frames that left through the device", device.sent_through);
   tell.Reasons("refused_through_frames", "Frames that the device refused to send", device.refused_through);
   tell.Count("segmented_frames", "Frames that were segmented", device.segmented);
   tell.Count("segment_frames", "Segments that were sent", device.segments);
   tell.Count("segment_lost_frames", "Segments that were refused", device.segments_lost);
   tell.Count("gathered_frames", "Frames copied into one buffer for the driver", device.gathered);
-  tell.Count("left_in_ring_frames", "Frames never received, freed at the end", device.left_in_ring);
   tell.Count("polls", "Polls of receive queues", device.polls);
   tell.Count("empty_polls", "Polls that found nothing", device.empty_polls);
-  for (auto& [rule, count] : device.hits) {
-    tell.Count("rule_frames", "Frames that a rule of the filter decided", count,
-               {{"program", device.program}, {"rule", rule}});
-  }
   if (!device.real) return;
   DriverCounts& driver = device.driver;
   tell.Count("driver_received_frames", "Frames received, as the driver counts", driver.received);
@@ -168,6 +176,15 @@ void ForEachReading(Snapshot& snapshot, const std::function<void(const Reading&)
   run.Number("forwarding", "1 while workers forward, else 0", snapshot.forwarding ? 1 : 0);
   for (TrafficSnapshot& source : snapshot.traffic) TellTraffic(source, visit);
   for (DeviceSnapshot& device : snapshot.devices) TellDevice(device, visit);
+  for (LaneSnapshot& lane : snapshot.lanes)
+    TellJudged(lane.judged, Teller("lane", {{"lane", lane.judged.name}}, visit));
+  for (MapSnapshot& map : snapshot.maps) {
+    const Teller tell("map", {{"map", map.name}}, visit);
+    tell.Count("broadcast_frames", "Frames redirected to all slots", map.everywhere);
+    for (MapSnapshot::Slot& slot : map.slots) {
+      tell.Count("slot_frames", "Frames redirected to a slot", slot.frames, {{"key", absl::StrCat(slot.key)}});
+    }
+  }
   for (SinkSnapshot& sink : snapshot.sinks) TellSink(sink, visit);
   for (ObjectReading& object : snapshot.objects) {
     const Teller tell("object", {{"program", object.name}}, visit);

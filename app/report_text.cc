@@ -109,6 +109,9 @@ std::string VerdictTable(const Snapshot& snapshot) {
     if (Sum(device.tx_errors) != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": tx errors: ", ReasonsText(device.tx_errors), "\n");
     }
+    if (device.redirect_copies != 0) {
+      absl::StrAppend(&notes, "  ", device.name, ": copies for broadcasts: ", device.redirect_copies, "\n");
+    }
     if (Sum(device.redirect_errors) != 0) {
       absl::StrAppend(&notes, "  ", device.name, ": redirect errors: ", ReasonsText(device.redirect_errors), "\n");
     }
@@ -119,6 +122,30 @@ std::string VerdictTable(const Snapshot& snapshot) {
     }
   }
   return TextTable(rows) + notes;
+}
+
+// Slots of maps and where they led; what became of frames that came to other workers.
+std::string MapTable(const Snapshot& snapshot) {
+  std::vector<TableRow> rows = {{"map", "kind", "key", "leads to", "frames"}};
+  for (const MapSnapshot& map : snapshot.maps) {
+    if (map.everywhere != 0) rows.push_back({map.name, MapKindName(map.kind), "all", "-", Number(map.everywhere)});
+    for (const MapSnapshot::Slot& slot : map.slots) {
+      rows.push_back({map.name, MapKindName(map.kind), Number(slot.key), slot.leads_to.empty() ? "-" : slot.leads_to,
+                      Number(slot.frames)});
+    }
+  }
+  if (rows.size() == 1) return "";
+  std::string notes;
+  for (const LaneSnapshot& lane : snapshot.lanes) {
+    std::vector<std::pair<std::string, uint64_t>> counts;
+    for (int a = 0; a < kXdpActions; ++a) {
+      counts.emplace_back(XdpActionName(static_cast<XdpAction>(a)), lane.judged.verdicts[static_cast<size_t>(a)]);
+    }
+    const uint64_t errors = Sum(lane.judged.tx_errors) + Sum(lane.judged.redirect_errors) + Sum(lane.judged.refused);
+    absl::StrAppend(&notes, "  ", lane.judged.name, ": worker ", lane.worker, " received ", lane.judged.received, ": ",
+                    NamedCounts(counts, false), "; errors ", errors, ", left at stop ", lane.judged.left_in_ring, "\n");
+  }
+  return TextTable(rows) + notes + "\n";
 }
 
 // "read 900 (0.45 Mpps), left 3 at stop; dropped: rcvbuf_errors 97; condensed 0, ...".
@@ -254,8 +281,8 @@ std::string TextReport(const RunResult& result) {
   const Snapshot& snapshot = result.snapshot;
   std::string text = absl::StrFormat("\n%s: %.2f s, %d worker%s\n\n", result.config_file, snapshot.seconds,
                                      snapshot.workers.size(), snapshot.workers.size() == 1 ? "" : "s");
-  absl::StrAppend(&text, TrafficTable(snapshot), "\n", VerdictTable(snapshot), "\n", SinkTable(snapshot),
-                  ObjectLines(snapshot), PoolLines(snapshot), MemoryLine(result), "\n");
+  absl::StrAppend(&text, TrafficTable(snapshot), "\n", VerdictTable(snapshot), "\n", MapTable(snapshot),
+                  SinkTable(snapshot), ObjectLines(snapshot), PoolLines(snapshot), MemoryLine(result), "\n");
   absl::StrAppend(&text, "ledger: ", result.imbalances.empty() ? "balanced" : "NOT balanced: ",
                   absl::StrJoin(result.imbalances, "; "), "\n");
   absl::StrAppend(&text, "pages in flight: ", snapshot.pages_in_flight(), "\n");

@@ -94,7 +94,10 @@ struct DeviceSnapshot {
   RefusalCounts tx_errors = {};
   uint64_t redirect_sent = 0;
   RefusalCounts redirect_errors = {};
-  uint64_t sent_through = 0;  // by sources, XDP_TX and redirects together
+  uint64_t redirect_copies = 0;    // what broadcasts wanted beside the frames themselves
+  uint64_t redirect_to_sinks = 0;  // of those sent: through no device, into users' rings
+  uint64_t redirect_to_lanes = 0;  // and to other workers
+  uint64_t sent_through = 0;       // by sources, XDP_TX and redirects together
   RefusalCounts refused_through = {};
   // Of those sent: frames that were segmented, and the segments that were sent; those that were lost count nowhere
   // else.
@@ -108,6 +111,25 @@ struct DeviceSnapshot {
   uint64_t polls = 0;
   uint64_t empty_polls = 0;
   std::vector<std::pair<std::string, uint64_t>> hits;  // the filter's rules
+};
+
+// A ring by which frames come to a worker from others, and what became of them there. Of DeviceSnapshot, what is said
+// of receiving, of tx and of redirects.
+struct LaneSnapshot {
+  size_t worker = 0;
+  DeviceSnapshot judged;  // `name` is the slot's, "cpus[0]"; left_in_ring is of the lane's ring
+};
+
+struct MapSnapshot {
+  struct Slot {
+    uint32_t key = 0;
+    std::string leads_to;  // "veth2", "sink ring0", "worker 1"; empty: nowhere
+    uint64_t frames = 0;   // redirected there
+  };
+  std::string name;
+  MapKind kind = MapKind::kDevmap;
+  std::vector<Slot> slots;  // those that lead somewhere, or that frames went to
+  uint64_t everywhere = 0;  // frames for all slots
 };
 
 struct SinkSnapshot {
@@ -163,6 +185,8 @@ struct Snapshot {
   bool forwarding = false;
   std::vector<TrafficSnapshot> traffic;
   std::vector<DeviceSnapshot> devices;
+  std::vector<LaneSnapshot> lanes;
+  std::vector<MapSnapshot> maps;
   std::vector<SinkSnapshot> sinks;
   std::vector<ObjectReading> objects;  // programs of objects
   std::vector<PoolSnapshot> pools;

@@ -47,11 +47,47 @@ Json Copies(const DeviceSnapshot& device) {
   return {{"buffers_copied", buffers}, {"bytes_copied", bytes}, {"truesize", device.copied_truesize}};
 }
 
-Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
+Json RedirectJson(const DeviceSnapshot& device) {
+  return {{"sent", device.redirect_sent},
+          {"to_sinks", device.redirect_to_sinks},
+          {"to_workers", device.redirect_to_lanes},
+          {"copies", device.redirect_copies},
+          {"errors", Reasons(device.redirect_errors)}};
+}
+
+Json VerdictsJson(const DeviceSnapshot& device) {
   Json verdicts = Json::object();
   for (int a = 0; a < kXdpActions; ++a) {
     verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = device.verdicts[static_cast<size_t>(a)];
   }
+  return verdicts;
+}
+
+Json LaneJson(const LaneSnapshot& lane) {
+  return {{"name", lane.judged.name},
+          {"worker", lane.worker},
+          {"program", lane.judged.program},
+          {"received", lane.judged.received},
+          {"bytes", lane.judged.bytes},
+          {"verdicts", VerdictsJson(lane.judged)},
+          {"tx_errors", Reasons(lane.judged.tx_errors)},
+          {"redirect", RedirectJson(lane.judged)},
+          {"refused", Reasons(lane.judged.refused)},
+          {"faults", Reasons(lane.judged.faults)},
+          {"rules", Named(lane.judged.hits)},
+          {"left_in_ring", lane.judged.left_in_ring}};
+}
+
+Json MapJson(const MapSnapshot& map) {
+  Json json = {{"name", map.name}, {"kind", MapKindName(map.kind)}, {"everywhere", map.everywhere}};
+  json["slots"] = Json::array();
+  for (const MapSnapshot::Slot& slot : map.slots) {
+    json["slots"].push_back({{"key", slot.key}, {"leads_to", slot.leads_to}, {"frames", slot.frames}});
+  }
+  return json;
+}
+
+Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
   RefusalCounts errors = device.tx_errors;
   for (size_t r = 0; r < kRefusals; ++r) errors[r] += device.redirect_errors[r] + device.refused[r] + device.faults[r];
   std::vector<std::pair<std::string, uint64_t>> xstats;
@@ -72,10 +108,10 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
       {"up", device.up},
       {"received", device.received},
       {"bytes", device.bytes},
-      {"verdicts", verdicts},
+      {"verdicts", VerdictsJson(device)},
       {"errors", Reasons(errors)},
       {"tx", {{"sent", device.tx_sent}, {"errors", Reasons(device.tx_errors)}}},
-      {"redirect", {{"sent", device.redirect_sent}, {"errors", Reasons(device.redirect_errors)}}},
+      {"redirect", RedirectJson(device)},
       {"sent_through", device.sent_through},
       {"refused_through", Reasons(device.refused_through)},
       {"gso",
@@ -170,6 +206,10 @@ nlohmann::ordered_json SnapshotJson(const Snapshot& snapshot) {
   for (const TrafficSnapshot& source : snapshot.traffic) json["traffic"].push_back(TrafficJson(source));
   json["devices"] = Json::array();
   for (const DeviceSnapshot& device : snapshot.devices) json["devices"].push_back(DeviceJson(device, snapshot));
+  json["maps"] = Json::array();
+  for (const MapSnapshot& map : snapshot.maps) json["maps"].push_back(MapJson(map));
+  json["lanes"] = Json::array();
+  for (const LaneSnapshot& lane : snapshot.lanes) json["lanes"].push_back(LaneJson(lane));
   json["sinks"] = Json::array();
   for (const SinkSnapshot& sink : snapshot.sinks) {
     json["sinks"].push_back({{"name", sink.name},

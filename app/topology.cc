@@ -26,6 +26,7 @@ absl::Status Topology::Build() {
   left_in_ring_.assign(devices_.size(), 0);
   NameStages();
   absl::Status status = BuildPools();
+  if (status.ok()) status = BuildMaps();
   if (status.ok()) status = BuildPrograms();
   if (status.ok()) status = BuildDevices();
   if (status.ok()) status = BuildSinks();
@@ -39,6 +40,7 @@ void Topology::NameStages() {
   for (const Device& device : devices_) stages_.push_back("ring of " + device.name);
   for (const SinkConfig& sink : config_.sinks) stages_.push_back("sink " + sink.name);
   stages_.push_back("no sink");
+  for (const LaneOf& lane : ListLanes(config_)) stages_.push_back("ring of map " + lane.Name());
   for (DeviceIndex device = 0; device < devices_.size(); ++device) {
     const DeviceIndex peer = devices_[device].peer;
     ring_stages_.push_back(RingStage(peer == kNoDevice ? device : peer));
@@ -66,7 +68,8 @@ absl::Status Topology::BuildPrograms() {
   for (const bool chains : {false, true}) {  // chains last: they refer to the others
     for (const ProgramConfig& config : config_.programs) {
       if ((config.kind == ProgramKind::kChain) != chains) continue;
-      auto program = Program::Create(config, names, links, static_cast<uint32_t>(config_.lcores.workers.size()));
+      auto program =
+          Program::Create(config, names, links, static_cast<uint32_t>(config_.lcores.workers.size()), maps_.get());
       if (!program.ok()) return program.status();
       if (program->object() != nullptr) {
         const absl::Status status = FillMaps(config, names, program->object()->maps());

@@ -13,10 +13,13 @@
 #include "app/config.h"
 #include "app/device.h"
 #include "app/leaks.h"
+#include "app/redirects.h"
 #include "app/snapshot.h"
 #include "app/worker.h"
 #include "mempool/pktmbuf_pool.h"
 #include "xdp_emul/ethdev_port.h"
+#include "xdp_emul/maps.h"
+#include "xdp_emul/owned_ring.h"
 #include "xdp_emul/program.h"
 #include "xdp_emul/sinks/pcap_sink.h"
 #include "xdp_emul/veth_pair.h"
@@ -25,8 +28,9 @@ namespace halfpage {
 
 // Owns everything of a run. The control thread calls it; only Start() to Stop() have workers running.
 //
-// topology.cc builds pools and programs and starts; topology_devices.cc, topology_sinks.cc, topology_readers.cc and
-// topology_workers.cc build what they are called after; topology_stop.cc ends, topology_read.cc reads the counters.
+// topology.cc builds pools and programs and starts; topology_devices.cc, topology_maps.cc, topology_sinks.cc,
+// topology_readers.cc and topology_workers.cc build what they are called after; topology_stop.cc ends, topology_read.cc
+// reads the counters.
 //
 // Teardown follows the order in which buffers can be held: workers, ports, rings, caches, pools. Destruction does what
 // has not been done yet.
@@ -70,6 +74,7 @@ class Topology {
 
   absl::Status Build();
   absl::Status BuildPools();
+  absl::Status BuildMaps();
   absl::Status BuildPrograms();
   absl::Status BuildDevices();
   absl::Status BuildPairs();
@@ -78,7 +83,10 @@ class Topology {
   absl::Status BuildWorkers();
   absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
   absl::Status BuildQueues(Worker& worker, const WorkerConfig& config);
+  absl::Status BuildQueue(Worker& worker, DeviceIndex device, const Program* program, ReceiveQueue& queue);
   absl::Status BuildConverter(ReceiveQueue& queue);
+  void BuildMapWays(Worker& worker);
+  absl::Status BuildRemotes(Worker& worker, size_t number);
   void BuildSinkLanes(Worker& worker);
   absl::Status BuildHeldSink(size_t sink);
   void BuildHeldLane(Worker& worker, size_t sink);
@@ -91,6 +99,8 @@ class Topology {
   std::vector<rte_mempool*> FindPools(const TrafficConfig& traffic) const;
   // Whether a configured worker sends through a device: by a source, XDP_TX, a redirect or a sink.
   bool SendsThrough(const WorkerConfig& worker, DeviceIndex device) const;
+  // The same for frames that other workers hand to it.
+  bool SendsFromLanes(size_t worker, DeviceIndex device) const;
   // How many of the first `workers` do.
   size_t SendersThrough(DeviceIndex device, size_t workers) const;
   // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never empties its rings.
@@ -102,6 +112,10 @@ class Topology {
   uint64_t ReadByWorkers() const;
   void FlushHeldSinks();
   void ReadHeldSink(size_t sink, SinkSnapshot* out) const;
+  uint64_t WaitingInLanes() const;
+  void FlushLanes();
+  std::string NameOfTarget(DeviceIndex target) const;
+  void ReadMaps(Snapshot* out) const;
   uint64_t Received() const;
   bool WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const;
   void Drain(double timeout);
@@ -111,12 +125,17 @@ class Topology {
   uint32_t PollStage(DeviceIndex device) const { return device; }
   uint32_t RingStage(DeviceIndex receiver) const { return static_cast<uint32_t>(devices_.size()) + receiver; }
   uint32_t SinkStage(size_t sink) const { return static_cast<uint32_t>(2 * devices_.size() + sink); }
+  uint32_t LaneStage(size_t lane) const { return SinkStage(config_.sinks.size() + 1 + lane); }
 
   Config config_;
   std::vector<std::string> stages_;    // names of stage numbers
   std::vector<uint32_t> ring_stages_;  // by the device that sends
   std::vector<Device> devices_;        // by DeviceIndex
   std::vector<PktmbufPool> pools_;
+  std::unique_ptr<RedirectMaps> maps_;
+  std::vector<LaneOf> lanes_;           // parts of config_
+  std::vector<OwnedRing> lane_rings_;   // by lane
+  std::vector<uint64_t> left_in_lane_;  // by lane
   std::deque<Program> programs_;
   std::vector<VethPair> pairs_;
   std::vector<EthdevPort> ports_;

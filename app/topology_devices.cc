@@ -96,7 +96,9 @@ bool Topology::SendsThrough(const WorkerConfig& worker, DeviceIndex device) cons
 
 size_t Topology::SendersThrough(DeviceIndex device, size_t workers) const {
   size_t senders = 0;
-  for (size_t w = 0; w < workers; ++w) senders += SendsThrough(config_.lcores.workers[w], device);
+  for (size_t w = 0; w < workers; ++w) {
+    senders += SendsThrough(config_.lcores.workers[w], device) || SendsFromLanes(w, device);
+  }
   return senders;
 }
 

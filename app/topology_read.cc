@@ -47,6 +47,8 @@ PoolSnapshot ReadPool(const PktmbufPool& pool) {
   return out;
 }
 
+constexpr size_t kMostQueues = 16;  // of a device
+
 uint64_t Sum(const Counter (&counters)[kRefusals]) {
   uint64_t sum = 0;
   for (const Counter& counter : counters) sum += counter.Read();
@@ -107,6 +109,9 @@ void AddQueue(const ReceiveQueue& queue, DeviceSnapshot* device) {
   AddTo(device->tx_errors, counters.tx_errors);
   device->redirect_sent += counters.redirect_sent.Read();
   AddTo(device->redirect_errors, counters.redirect_errors);
+  device->redirect_copies += counters.redirect_copies.Read();
+  device->redirect_to_sinks += counters.redirect_to_sinks.Read();
+  device->redirect_to_lanes += counters.redirect_to_lanes.Read();
   device->polls += counters.polls.Read();
   device->empty_polls += counters.empty_polls.Read();
   if (queue.hits == nullptr) return;
@@ -203,6 +208,14 @@ Snapshot Topology::Read() const {
     const size_t port = d - 2 * config_.veth.size();
     if (device.real) device.driver = port < driver_counts_.size() ? driver_counts_[port] : ports_[port].Read();
   }
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    LaneSnapshot& to = out.lanes.emplace_back();
+    to.worker = lanes_[lane].slot->worker;
+    to.judged.name = lanes_[lane].Name();
+    to.judged.program = lanes_[lane].slot->program;
+    to.judged.left_in_ring = left_in_lane_[lane];
+    to.judged.queues.resize(kMostQueues);
+  }
   for (size_t s = 0; s <= config_.sinks.size(); ++s) {
     SinkSnapshot& sink = out.sinks.emplace_back();
     const bool named = s < config_.sinks.size();
@@ -214,6 +227,11 @@ Snapshot Topology::Read() const {
   }
   for (const Worker& worker : workers_) {
     for (const ReceiveQueue& queue : worker.queues) AddQueue(queue, &out.devices[queue.device]);
+    for (size_t r = 0; r < worker.remotes.size(); ++r) {
+      for (DeviceIndex d = 0; d < devices_.size(); ++d) {
+        AddQueue(worker.remote_queues[r][d], &out.lanes[worker.remote_lanes[r]].judged);
+      }
+    }
     for (DeviceIndex d = 0; d < devices_.size(); ++d) {
       for (uint16_t q = 0; q < worker.transmit[d].queues; ++q) {
         out.devices[d].queues[q].xdp_xmit += worker.xmit[d][q].sent.Read();
@@ -238,6 +256,7 @@ Snapshot Topology::Read() const {
     }
     out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
   }
+  ReadMaps(&out);
   for (const Program& program : programs_) {
     if (program.object() != nullptr) out.objects.push_back(program.object()->Read());
   }

@@ -24,7 +24,7 @@ constexpr double kAwaitLost =
 uint64_t Topology::FramesWaiting() const {
   uint64_t frames = 0;
   for (const VethPair& pair : pairs_) frames += pair.Waiting(0) + pair.Waiting(1);
-  return frames;
+  return frames + WaitingInLanes();
 }
 
 bool Topology::RingsEmpty() const {
@@ -35,6 +35,9 @@ uint64_t Topology::Received() const {
   uint64_t received = 0;
   for (const Worker& worker : workers_) {
     for (const ReceiveQueue& queue : worker.queues) received += queue.counters.packets.Read();
+    for (const auto& queues : worker.remote_queues) {
+      for (size_t device = 0; device < devices_.size(); ++device) received += queues[device].counters.packets.Read();
+    }
   }
   return received + ReadByWorkers();
 }
@@ -80,6 +83,7 @@ absl::Status Topology::Stop(double drain_timeout) {
     const std::array<uint64_t, 2> waited = pairs_[p].Close();
     for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];
   }
+  FlushLanes();
   FlushHeldSinks();
   for (EthdevPort& port : ports_) {
     driver_counts_.push_back(port.Read());

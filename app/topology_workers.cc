@@ -46,7 +46,9 @@ absl::Status Topology::BuildWorkers() {
     BuildTransmit(worker, w);
     BuildSinkLanes(worker);
     BuildReaders(worker, config_.lcores.workers[w]);
+    BuildMapWays(worker);
     absl::Status status = BuildQueues(worker, config_.lcores.workers[w]);
+    if (status.ok()) status = BuildRemotes(worker, w);
     if (status.ok()) status = BuildGenerators(worker, config_.lcores.workers[w]);
     if (!status.ok()) return status;
   }
@@ -93,35 +95,41 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
 absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
   for (const std::string& name : config.poll) {
     const DeviceIndex device = FindDevice(devices_, name);
-    const Program* program = FindProgram(devices_[device].program);
     for (uint16_t q = 0; q < devices_[device].queues; ++q) {
       ReceiveQueue& queue = worker.queues.emplace_back();
       queue.port = devices_[device].port;
       queue.queue = q;
-      queue.budget = static_cast<uint16_t>(config_.measure.budget);
-      queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
-      queue.device = device;
       queue.from_outside = devices_[device].peer == kNoDevice;
-      queue.origin = {device + 1u, q, static_cast<uint32_t>(workers_.size() - 1)};
-      queue.program = program;
-      if (program != nullptr && program->hit_counters() != 0) {
-        hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));
-        queue.hits = hits_.back().get();
-      }
-      queue.transmit = worker.transmit.get();
-      queue.xmit = worker.xmit.data();
       if (!queue.from_outside) queue.ring = pairs_[device / 2].ring(device % 2, q);
-      queue.reshapes = program != nullptr && program->reshapes();
-      absl::Status status = program == nullptr ? absl::OkStatus() : BuildConverter(queue);
+      const absl::Status status = BuildQueue(worker, device, FindProgram(devices_[device].program), queue);
       if (!status.ok()) return status;
-      const size_t sink = FindSink(devices_[device].sink);
-      queue.sink = &worker.sinks[sink];
-      if (!config_.measure.track_owners) continue;
-      worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
-      queue.owners = &worker.owners.back();
     }
   }
   return absl::OkStatus();
+}
+
+// What frames of a device meet on a worker, whoever received them.
+absl::Status Topology::BuildQueue(Worker& worker, DeviceIndex device, const Program* program, ReceiveQueue& queue) {
+  queue.budget = static_cast<uint16_t>(config_.measure.budget);
+  queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
+  queue.device = device;
+  queue.origin = {device + 1u, queue.queue, static_cast<uint32_t>(workers_.size() - 1)};
+  queue.program = program;
+  if (program != nullptr && program->hit_counters() != 0) {
+    hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));
+    queue.hits = hits_.back().get();
+  }
+  queue.transmit = worker.transmit.get();
+  queue.xmit = worker.xmit.data();
+  queue.ways = &worker.ways;
+  queue.reshapes = program != nullptr && program->reshapes();
+  const size_t sink = FindSink(devices_[device].sink);
+  queue.sink = &worker.sinks[sink];
+  if (config_.measure.track_owners) {
+    worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
+    queue.owners = &worker.owners.back();
+  }
+  return program == nullptr ? absl::OkStatus() : BuildConverter(queue);
 }
 
 absl::Status Topology::BuildConverter(ReceiveQueue& queue) {

@@ -54,6 +54,7 @@ int RunWorker(void* argument) {
       if (phase == Phase::kDraining && queue.from_outside) continue;
       moved += Poll(queue);
     }
+    for (CpuQueue& remote : worker.remotes) moved += PollRemote(remote);
     if (__builtin_expect(worker.reads, 0)) moved += Serve(worker);
     if (moved == 0) worker.idle_rounds.Add(1);
     worker.rounds.store(worker.rounds.load(std::memory_order_relaxed) + 1, std::memory_order_release);

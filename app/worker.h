@@ -9,6 +9,7 @@
 
 #include "app/traffic_source.h"
 #include "mempool/counter.h"
+#include "xdp_emul/map_redirect.h"
 #include "xdp_emul/receive_queue.h"
 #include "xdp_emul/sinks/udp_socket.h"
 #include "xdp_emul/sinks/user_rings.h"
@@ -59,6 +60,14 @@ struct Worker {
   std::deque<UdpReader> udp_readers;
   std::deque<UserReader> user_readers;
   bool reads = false;  // there are readers
+  // Redirect maps: its ways into them, and the rings in which other workers' frames come.
+  MapWays ways;
+  std::vector<SinkLane*> sink_lanes;                           // by sink
+  std::unique_ptr<CpuLane[]> lanes;                            // by lane
+  std::unique_ptr<Counter[]> routed;                           // by map target
+  std::deque<CpuQueue> remotes;                                // lanes that lead to this worker
+  std::vector<size_t> remote_lanes;                            // their numbers
+  std::vector<std::unique_ptr<ReceiveQueue[]>> remote_queues;  // of each of them, by DeviceIndex
   // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
   alignas(64) std::atomic<uint64_t> rounds{0};
   Counter idle_rounds;  // rounds in which nothing was sent or received

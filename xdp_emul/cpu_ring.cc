@@ -48,4 +48,12 @@ uint16_t PollRemote(CpuQueue& from) {
   return n;
 }
 
+uint64_t FreeRemote(rte_ring* ring) {
+  uint64_t freed = 0;
+  for (RemoteFrame remote; rte_ring_dequeue_elem(ring, &remote, kElement) == 0; ++freed) {
+    rte_pktmbuf_free(remote.frame);
+  }
+  return freed;
+}
+
 }  // namespace halfpage

@@ -31,6 +31,9 @@ struct CpuLane {
 // Hot; the worker that owns `lane`.
 uint16_t PutRemote(CpuLane& lane, DeviceIndex device, uint16_t queue, rte_mbuf* const* frames, uint16_t n);
 
+// Frees the frames that a ring still holds and gives how many. Nobody else may use the ring meanwhile.
+uint64_t FreeRemote(rte_ring* ring);
+
 // The receiving end, on its worker. What comes from device d is judged as by `queues[d]`, whose counters, program, sink
 // and ways are those of this lane; it has no port. Verdict tx ends as an error there, bad_target: a program away from
 // its device cannot send back through it (the kernel drops).

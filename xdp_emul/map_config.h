@@ -13,6 +13,11 @@ enum class MapKind : uint8_t {
   kCpumap,  // to other workers, who judge again or let pass
 };
 
+// "devmap", "xskmap", "cpumap".
+constexpr const char* MapKindName(MapKind kind) {
+  return kind == MapKind::kDevmap ? "devmap" : kind == MapKind::kXskmap ? "xskmap" : "cpumap";
+}
+
 // One slot that leads somewhere.
 struct MapSlotConfig {
   uint32_t key = 0;

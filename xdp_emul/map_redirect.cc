@@ -70,6 +70,7 @@ void ToAll(ReceiveQueue& queue, const RedirectMap& map, bool exclude_ingress, rt
   for (uint32_t key = 0; key < map.size(); ++key) {
     const DeviceIndex to = map.Read(key);
     if (to == kNoDevice || (exclude_ingress && to == queue.device)) continue;
+    queue.ways->routed[map.Slot(key) - kFirstMapTarget].Add(n);
     if (last != kNoDevice) ToCopies(queue, last, frames, n);
     last = to;
   }
@@ -84,13 +85,17 @@ void RedirectByMap(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, u
     ToDirect(queue, queue.ways == nullptr ? kNoDevice : target, frames, n, facts);
     return;
   }
+  if (map->IsSlotOfQueue(target)) target = map->Slot(queue.queue);
+  if (target == kNoDevice) {
+    ToDirect(queue, kNoDevice, frames, n, facts);
+    return;
+  }
   queue.ways->routed[target - kFirstMapTarget].Add(n);
   if (map->IsEverywhere(target)) {
     ToAll(queue, *map, map->ExcludesIngress(target), frames, n, facts);
-    return;
+  } else {
+    ToDirect(queue, map->Read(map->KeyOf(target)), frames, n, facts);
   }
-  const uint32_t key = map->IsSlotOfQueue(target) ? queue.queue : map->KeyOf(target);
-  ToDirect(queue, map->Read(key), frames, n, facts);
 }
 
 }  // namespace halfpage

@@ -96,7 +96,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.veth[0].ends[0].sink, "kept");
   EXPECT_EQ(config.veth[0].ends[0].mtu, 1800u);
 
-  ASSERT_EQ(config.programs.size(), 11u);
+  ASSERT_EQ(config.programs.size(), 13u);
   EXPECT_EQ(config.programs[8].kind, ProgramKind::kObject);
   EXPECT_EQ(config.programs[8].object, "/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_dny_udp.o");
   EXPECT_EQ(config.programs[8].program, "xdpfilt_dny_udp");
@@ -105,6 +105,15 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.programs[8].maps[0].key, "hex:00350000");
   EXPECT_EQ(config.programs[8].maps[1].device, "veth3");
   EXPECT_EQ(config.programs[9].maps_of, "object");
+  EXPECT_EQ(config.programs[11].map, "cpus");
+  EXPECT_EQ(config.programs[11].key, 1u);
+  EXPECT_EQ(config.programs[12].key, kKeyOfQueue);
+  ASSERT_EQ(config.maps.size(), 3u);
+  EXPECT_TRUE(config.maps[0].broadcast && config.maps[0].exclude_ingress);
+  EXPECT_EQ(config.maps[1].kind, MapKind::kXskmap);
+  EXPECT_EQ(config.maps[1].entries[0].sink, "rings");
+  EXPECT_EQ(config.maps[2].entries[0].worker, 2u);
+  EXPECT_EQ(config.maps[2].entries[0].ring, 512u);
   EXPECT_EQ(config.programs[1].kind, ProgramKind::kRedirect);
   EXPECT_EQ(config.programs[1].target, "veth2");
   EXPECT_EQ(config.programs[2].kind, ProgramKind::kTx);
@@ -116,7 +125,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_TRUE(filter.frags);
   EXPECT_EQ(filter.fallback, XdpAction::kRedirect);
   EXPECT_EQ(filter.fallback_target, "veth4");
-  ASSERT_EQ(filter.rules.size(), 6u);
+  ASSERT_EQ(filter.rules.size(), 7u);
   EXPECT_EQ(filter.rules[0].name, "web");
   EXPECT_EQ(filter.rules[0].ethertype, 0x0800);
   EXPECT_EQ(filter.rules[0].protocol, 6);
