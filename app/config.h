@@ -121,6 +121,7 @@ struct TrafficConfig {
   Buffers buffers = Buffers::kPool;
   uint64_t count = 0;   // frames to send, 0: no limit (a capture with loop off ends by itself)
   uint32_t burst = 32;  // frames per transmit call, 1 to 64
+  uint64_t rate = 0;    // frames a second at most, 0: no limit
   std::string file;     // kCapture: pcap or pcapng, resolved against the YAML file's folder
   bool loop = false;    // kCapture: begin again at its end
   std::vector<std::pair<uint32_t, uint32_t>> sizes = {{64, 1}};  // kGenerator: {frame bytes without FCS, weight}

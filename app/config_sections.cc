@@ -224,6 +224,7 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
           Choice(traffic.buffers, {"pool", "exact"}));
   v.Value({"count", "frames to send, 0: no limit"}, Number(traffic.count, {}));
   v.Value({"burst", "frames per transmit call"}, Number(traffic.burst, {.min = 1, .max = 64}));
+  v.Value({"rate", "frames a second at most, 0: no limit"}, Number(traffic.rate, {.max = 1000000000}));
   v.When(traffic.source == TrafficConfig::Source::kCapture, "source", "capture");
   v.Value({"file", "pcap or pcapng; relative to this file's folder", kRequired}, Text(traffic.file, {}));
   v.Value({"loop", "begin again at the capture's end"}, Flag(traffic.loop));

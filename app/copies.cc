@@ -32,22 +32,6 @@ uint32_t OwnRoom(const CopyConfig& copy) {
   return 2176;
 }
 
-PktmbufPoolConfig OwnPool(const VethEndConfig& end) {
-  PktmbufPoolConfig pool;
-  pool.name = "copy_" + end.name;
-  pool.size = end.copy.buffers;
-  pool.data_room = static_cast<uint16_t>(OwnRoom(end.copy));
-  pool.cache = std::min(256u, end.copy.buffers * 2 / 3);
-  pool.page_frag.page_size = end.copy.page_size;
-  pool.page_frag.recycle = end.copy.recycle;
-  if (IsExact(end.copy.policy)) {
-    pool.page_frag.exact = true;
-    pool.page_frag.page_size = std::max(end.copy.page_size, kExactPage);
-    pool.cache = 0;
-  }
-  return pool;
-}
-
 uint32_t CopyHeadroom(const Device& device) {
   if (device.copy.headroom != CopyConfig::kAutoHeadroom) return std::max(device.copy.headroom, kMbufHeadroom);
   if (device.mode == XdpMode::kKernel || !FromPools(device.copy.policy)) return kKernelHeadroom;
@@ -153,6 +137,26 @@ std::vector<ProgramLink> LinksOf(const Config& config, const ProgramConfig& prog
 
 }  // namespace
 
+bool CopiesIntoOwnPool(Policy policy) {
+  return !FromPools(policy);
+}
+
+PktmbufPoolConfig CopyPool(const std::string& name, const CopyConfig& copy) {
+  PktmbufPoolConfig pool;
+  pool.name = name;
+  pool.size = copy.buffers;
+  pool.data_room = static_cast<uint16_t>(OwnRoom(copy));
+  pool.cache = std::min(256u, copy.buffers * 2 / 3);
+  pool.page_frag.page_size = copy.page_size;
+  pool.page_frag.recycle = copy.recycle;
+  if (IsExact(copy.policy)) {
+    pool.page_frag.exact = true;
+    pool.page_frag.page_size = std::max(copy.page_size, kExactPage);
+    pool.cache = 0;
+  }
+  return pool;
+}
+
 void FillInCopies(Config& config) {
   const std::string first = config.pools.empty() ? "" : config.pools.front().name;
   for (VethConfig& veth : config.veth) {
@@ -167,7 +171,7 @@ void FillInCopies(Config& config) {
         continue;
       }
       copy.pools = {"copy_" + end.name};
-      if (config.FindPool(copy.pools.front()) == nullptr) config.pools.push_back(OwnPool(end));
+      if (config.FindPool(copy.pools.front()) == nullptr) config.pools.push_back(CopyPool(copy.pools.front(), copy));
     }
   }
 }

@@ -16,6 +16,10 @@ namespace halfpage {
 // every other policy a pool of the device's own, which is added to `config.pools` as `copy_DEVICE`.
 void FillInCopies(Config& config);
 
+// The pool that a device's copies are made into, where its policy wants one of its own.
+PktmbufPoolConfig CopyPool(const std::string& name, const CopyConfig& copy);
+bool CopiesIntoOwnPool(CopyConfig::Policy policy);
+
 // Values of `copy:` against each other and against the pools.
 void CheckCopies(const Config& config, FaultList& faults);
 

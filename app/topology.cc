@@ -24,6 +24,7 @@ absl::StatusOr<std::unique_ptr<Topology>> Topology::Create(const Config& config)
 absl::Status Topology::Build() {
   devices_ = ListDevices(config_);
   left_in_ring_.assign(devices_.size(), 0);
+  replaced_.resize(devices_.size());
   NameStages();
   absl::Status status = BuildPools();
   if (status.ok()) status = BuildMaps();
@@ -108,9 +109,11 @@ std::vector<rte_mempool*> Topology::FindPools(const TrafficConfig& traffic) cons
 }
 
 absl::Status Topology::Start() {
+  const std::lock_guard<std::mutex> lock(changing_);
   phase_.store(Phase::kRunning, std::memory_order_relaxed);
   running_ = true;
   start_tsc_ = rte_get_timer_cycles();
+  end_tsc_ = 0;
   for (Worker& worker : workers_) {
     const int result = rte_eal_remote_launch(RunWorker, &worker, worker.lcore);
     if (result != 0) return absl::ErrnoToStatus(-result, absl::StrFormat("lcore %u does not start", worker.lcore));

@@ -4,8 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,9 +32,12 @@ namespace halfpage {
 
 // Owns everything of a run. The control thread calls it; only Start() to Stop() have workers running.
 //
-// topology.cc builds pools and programs and starts; topology_devices.cc, topology_maps.cc, topology_sinks.cc,
-// topology_readers.cc and topology_workers.cc build what they are called after; topology_stop.cc ends, topology_read.cc
-// reads the counters.
+// Read() may be called by any thread at any time; all else is for the control thread. What is changed while workers
+// forward is published as a whole (worker_settings.h); what it replaces is freed once every worker has taken it over.
+//
+// topology_live.cc and topology_live_ports.cc change a running one. topology.cc builds pools and programs and starts;
+// topology_devices.cc, topology_maps.cc, topology_sinks.cc, topology_readers.cc and topology_workers.cc build what they
+// are called after; topology_stop.cc ends, topology_read.cc reads the counters.
 //
 // Teardown follows the order in which buffers can be held: workers, ports, rings, caches, pools. Destruction does what
 // has not been done yet.
@@ -44,6 +51,34 @@ class Topology {
 
   // Sets the workers going.
   absl::Status Start();
+  // Ends the sources as Stop() does, runs the rings empty and sends the workers home; Start() goes on from there. No
+  // effect while nothing is forwarded.
+  void Pause(double drain_timeout);
+  bool forwarding() const { return running_; }
+
+  // Changes of what runs, also while it runs. Each is whole or, with an error that says why, not done at all. Where a
+  // worker does not come round within 5 s: Unavailable.
+  //
+  // The program of a device: a configured one, or pass, drop, tx or aborted; empty: none. InvalidArgument for MTUs that
+  // the program does not admit, FailedPrecondition for a worker that would send through a port without a queue for it.
+  absl::Status Attach(DeviceIndex device, const std::string& program);
+  // What a program says of a frame: of a filter, of one that no rule matches. InvalidArgument for objects and chains,
+  // for links of a chain, and for redirect.
+  absl::Status SetVerdict(const std::string& program, XdpAction verdict);
+  absl::Status SetCopyPolicy(DeviceIndex device, CopyConfig::Policy policy);
+  absl::Status SetMtu(DeviceIndex device, uint32_t mtu);
+  absl::Status SetBurst(uint32_t budget);
+  absl::Status SetBulk(uint32_t bulk);
+  absl::Status SetRate(const std::string& source, uint64_t rate);
+  absl::Status SetRecycle(const std::string& pool, RecycleMode mode);
+  // Of a pair: whether frames pass it. Of a port: starts or stops it.
+  absl::Status SetUp(DeviceIndex device, bool up);
+  absl::Status SetPromiscuous(DeviceIndex device, bool on);
+  absl::Status SetLink(DeviceIndex device, bool up);
+
+  const Config& config() const { return config_; }
+  const std::vector<Device>& devices() const { return devices_; }
+
   // True when every source has sent all it had to; without sources, never.
   bool SourcesDone() const;
   // Ends the sources, lets the workers run the rings empty for at most `drain_timeout` seconds, stops them, closes the
@@ -83,15 +118,30 @@ class Topology {
   absl::Status BuildWorkers();
   absl::Status BuildGenerators(Worker& worker, const WorkerConfig& config);
   absl::Status BuildQueues(Worker& worker, const WorkerConfig& config);
-  absl::Status BuildQueue(Worker& worker, DeviceIndex device, const Program* program, ReceiveQueue& queue);
-  absl::Status BuildConverter(ReceiveQueue& queue);
+  void BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queue);
   void BuildMapWays(Worker& worker);
-  absl::Status BuildRemotes(Worker& worker, size_t number);
+  void BuildRemotes(Worker& worker, size_t number);
   void BuildSinkLanes(Worker& worker);
   absl::Status BuildHeldSink(size_t sink);
   void BuildHeldLane(Worker& worker, size_t sink);
   void BuildReaders(Worker& worker, const WorkerConfig& config);
   void BuildTransmit(Worker& worker, size_t number);
+
+  void Halt(double drain_timeout);
+  // The settings of a worker that follow from `devices_` and `config_`.
+  WaySettings WayInto(DeviceIndex device) const;
+  SourceSettings SettingsOf(const Generator& generator) const;
+  absl::StatusOr<WorkerSettings> SettingsOf(Worker& worker);
+  absl::StatusOr<QueueSettings> SettingsOf(const ReceiveQueue& queue, const Program* program);
+  Counter* HitsOf(const ReceiveQueue& queue, const Program& program);
+  // Gives all workers their settings, waits until they have them, and frees what was replaced.
+  absl::Status Publish();
+  absl::Status HandOver(std::vector<WorkerSettings> settings);
+  void FoldReplaced();
+  absl::Status CheckAttached() const;
+  absl::Status AllowSenders();
+  absl::Status AddVerdictProgram(const std::string& name);
+  absl::Status AddCopyPool(DeviceIndex device, CopyConfig& copy);
 
   const Program* FindProgram(const std::string& name) const;
   size_t FindSink(const std::string& name) const;
@@ -136,7 +186,7 @@ class Topology {
   std::vector<LaneOf> lanes_;           // parts of config_
   std::vector<OwnedRing> lane_rings_;   // by lane
   std::vector<uint64_t> left_in_lane_;  // by lane
-  std::deque<Program> programs_;
+  std::list<Program> programs_;         // of a name the first is the one in use
   std::vector<VethPair> pairs_;
   std::vector<EthdevPort> ports_;
   std::vector<DriverCounts> driver_counts_;          // by port, read before it was closed
@@ -146,14 +196,25 @@ class Topology {
   std::vector<std::unique_ptr<UserRings>> user_rings_;
   std::vector<uint64_t> left_in_sink_;  // by sink
   std::deque<Worker> workers_;
-  std::deque<std::unique_ptr<Counter[]>> hits_;
-  std::deque<Converter> converters_;  // of queues whose frames may have to be copied
+  // By queue and program: one that comes back goes on counting.
+  std::map<std::pair<const ReceiveQueue*, std::string>, std::unique_ptr<Counter[]>> hits_;
+  // Of queues whose frames may have to be copied.
+  struct QueueConverter {
+    DeviceIndex device;
+    Converter converter;
+  };
+  std::list<QueueConverter> converters_;
+  // By DeviceIndex: what replaced converters copied, and the first fault of a replaced program.
+  std::vector<DeviceSnapshot> replaced_;
+  std::vector<WorkerSettings> published_;  // by worker
+  mutable std::mutex changing_;            // held by Read() and by every change
   std::atomic<Phase> phase_{Phase::kStopped};
   std::vector<std::vector<LeakedBuffers>> leaks_;          // by pool, found at Stop()
   std::vector<uint64_t> left_in_ring_;                     // by DeviceIndex
   mutable std::deque<std::atomic<uint64_t>> most_in_use_;  // by pool, seen at any look
   bool running_ = false;
   bool stopped_ = false;
+  uint64_t forwarded_tsc_ = 0;  // in earlier turns of Start() and Pause()
   uint64_t built_tsc_ = 0;
   uint64_t start_tsc_ = 0;
   uint64_t end_tsc_ = 0;  // when the sources were ended

@@ -53,23 +53,20 @@ void Topology::BuildMapWays(Worker& worker) {
   worker.ways.routed = worker.routed.get();
 }
 
-absl::Status Topology::BuildRemotes(Worker& worker, size_t number) {
+void Topology::BuildRemotes(Worker& worker, size_t number) {
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     if (lanes_[lane].slot->worker != number) continue;
     auto queues = std::make_unique<ReceiveQueue[]>(devices_.size());
     for (DeviceIndex device = 0; device < devices_.size(); ++device) {
       queues[device].remote = true;
-      const absl::Status status = BuildQueue(worker, device, FindProgram(lanes_[lane].slot->program), queues[device]);
-      if (!status.ok()) return status;
+      BuildQueue(worker, device, queues[device]);
     }
     CpuQueue& remote = worker.remotes.emplace_back();
     remote.ring = lane_rings_[lane].get();
-    remote.budget = static_cast<uint16_t>(config_.measure.budget);
     remote.queues = queues.get();
     worker.remote_queues.push_back(std::move(queues));
     worker.remote_lanes.push_back(lane);
   }
-  return absl::OkStatus();
 }
 
 // By the second program of a lane, or by the sinks of devices whose frames it lets pass.

@@ -3,6 +3,7 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "app/plan.h"
@@ -146,6 +147,45 @@ TrafficSnapshot ReadGenerator(const Generator& generator, const TrafficConfig& c
 
 }  // namespace
 
+// Nobody uses any more what no queue names: its counts are kept, it goes. Programs that devices may be given again
+// stay.
+void Topology::FoldReplaced() {
+  std::set<const Converter*> used;
+  for (const WorkerSettings& worker : published_) {
+    for (const QueueSettings& queue : worker.queues) used.insert(queue.converter);
+    for (const std::vector<QueueSettings>& remote : worker.remotes) {
+      for (const QueueSettings& queue : remote) used.insert(queue.converter);
+    }
+  }
+  for (auto each = converters_.begin(); each != converters_.end();) {
+    if (used.count(&each->converter) != 0) {
+      ++each;
+      continue;
+    }
+    AddCopies(each->converter, &replaced_[each->device]);
+    each = converters_.erase(each);
+  }
+  std::set<std::string> names;
+  for (auto program = programs_.begin(); program != programs_.end();) {
+    if (names.insert(program->name()).second) {
+      ++program;
+      continue;
+    }
+    const auto keep_fault = [&](ReceiveQueue& queue) {
+      if (queue.counters.fault_program.load(std::memory_order_acquire) != &*program) return;
+      AddFault(queue.counters, &replaced_[queue.device]);
+      queue.counters.fault_program.store(nullptr, std::memory_order_release);
+    };
+    for (Worker& worker : workers_) {
+      for (ReceiveQueue& queue : worker.queues) keep_fault(queue);
+      for (const auto& remote : worker.remote_queues) {
+        for (size_t device = 0; device < devices_.size(); ++device) keep_fault(remote[device]);
+      }
+    }
+    program = programs_.erase(program);
+  }
+}
+
 std::vector<uint64_t> Topology::BuffersInUse() const {
   std::vector<uint64_t> in_use;
   for (size_t p = 0; p < pools_.size(); ++p) {
@@ -174,12 +214,13 @@ uint64_t Topology::LowWater(size_t pool, const Snapshot& snapshot) const {
 }
 
 Snapshot Topology::Read() const {
+  const std::lock_guard<std::mutex> lock(changing_);
   Snapshot out;
   const uint64_t now = rte_get_timer_cycles();
   const auto hz = static_cast<double>(rte_get_timer_hz());
   out.at = static_cast<double>(now - built_tsc_) / hz;
-  out.seconds = static_cast<double>((end_tsc_ != 0 ? end_tsc_ : now) - start_tsc_) / hz;
-  out.forwarding = running_ && end_tsc_ == 0;
+  out.forwarding = phase_.load(std::memory_order_relaxed) == Phase::kRunning;
+  out.seconds = static_cast<double>(forwarded_tsc_ + (out.forwarding && now > start_tsc_ ? now - start_tsc_ : 0)) / hz;
   for (const int socket : ArenaSockets(config_)) {
     const PageFragArenaUse use = ReadPageFragArena(socket);
     out.arenas.bytes += use.bytes;
@@ -200,6 +241,9 @@ Snapshot Topology::Read() const {
     device.mtu = devices_[d].mtu;
     device.up = devices_[d].up;
     device.left_in_ring = left_in_ring_[d];
+    device.copies = replaced_[d].copies;
+    device.copied_truesize = replaced_[d].copied_truesize;
+    device.fault = replaced_[d].fault;
     device.queues.resize(devices_[d].queues);
     for (uint16_t q = 0; q < devices_[d].queues && d / 2u < pairs_.size() && !stopped_; ++q) {
       device.queues[q].waiting = rte_ring_count(pairs_[d / 2].ring(d % 2, q));

@@ -70,15 +70,24 @@ void Topology::Drain(double timeout) {
   }
 }
 
+void Topology::Halt(double drain_timeout) {
+  end_tsc_ = rte_get_timer_cycles();
+  forwarded_tsc_ += end_tsc_ - start_tsc_;
+  Drain(drain_timeout);
+  phase_.store(Phase::kStopped, std::memory_order_relaxed);
+  for (Worker& worker : workers_) rte_eal_wait_lcore(worker.lcore);
+  running_ = false;
+}
+
+void Topology::Pause(double drain_timeout) {
+  if (running_ && !stopped_) Halt(drain_timeout);
+}
+
 absl::Status Topology::Stop(double drain_timeout) {
   if (stopped_) return absl::OkStatus();
+  if (running_) Halt(drain_timeout);
+  const std::lock_guard<std::mutex> lock(changing_);
   stopped_ = true;
-  if (running_) {
-    end_tsc_ = rte_get_timer_cycles();
-    Drain(drain_timeout);
-    phase_.store(Phase::kStopped, std::memory_order_relaxed);
-    for (Worker& worker : workers_) rte_eal_wait_lcore(worker.lcore);
-  }
   for (size_t p = 0; p < pairs_.size(); ++p) {
     const std::array<uint64_t, 2> waited = pairs_[p].Close();
     for (size_t end = 0; end < 2; ++end) left_in_ring_[2 * p + end] = waited[end];

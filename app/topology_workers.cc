@@ -1,4 +1,5 @@
 // What each worker holds: its ways into devices, the queues that it polls, the sources that it drives.
+#include <rte_cycles.h>
 #include <rte_lcore.h>
 
 #include <algorithm>
@@ -48,9 +49,13 @@ absl::Status Topology::BuildWorkers() {
     BuildReaders(worker, config_.lcores.workers[w]);
     BuildMapWays(worker);
     absl::Status status = BuildQueues(worker, config_.lcores.workers[w]);
-    if (status.ok()) status = BuildRemotes(worker, w);
+    BuildRemotes(worker, w);
     if (status.ok()) status = BuildGenerators(worker, config_.lcores.workers[w]);
     if (!status.ok()) return status;
+    auto settings = SettingsOf(worker);
+    if (!settings.ok()) return settings.status();
+    Adopt(worker, *settings);
+    published_.push_back(*std::move(settings));
   }
   return absl::OkStatus();
 }
@@ -65,31 +70,35 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
     Transmit& transmit = worker.transmit[device];
     transmit.port = devices_[device].port;
     transmit.queues = devices_[device].queues;
-    transmit.frame_limit = FrameLimitThrough(devices_, device);
-    const DeviceIndex peer = devices_[device].peer;
-    if (peer != kNoDevice) {
-      const Program* program = FindProgram(devices_[peer].program);
-      transmit.takes_gso = program == nullptr || program->frags();
-      transmit.sends_chains = transmit.takes_gso;
-      if (devices_[device].mode == XdpMode::kKernel && !devices_[peer].takes_xdp) {
-        transmit.xdp_closed = static_cast<int>(Refusal::kPeerNoXdp);
-      }
-      if (!devices_[device].up) {
-        transmit.closed = transmit.xdp_closed = static_cast<int>(Refusal::kPeerDown);
-        transmit.frame_limit = 0;
-      }
+    if (devices_[device].peer != kNoDevice) {
       transmit.spare = pools_.front().get();
       continue;
     }
     const size_t port = device - 2 * config_.veth.size();
     transmit.real = true;
-    transmit.real_limit = transmit.frame_limit;
-    transmit.frame_limit = 0;
     transmit.queues = 1;
     transmit.first_queue = static_cast<uint16_t>(SendersThrough(device, number));
-    transmit.sends_chains = ports_[port].sends_chains();
     transmit.spare = FindPool(config_.ports[port].pool);
   }
+}
+
+WaySettings Topology::WayInto(DeviceIndex device) const {
+  WaySettings way;
+  way.frame_limit = FrameLimitThrough(devices_, device);
+  const DeviceIndex peer = devices_[device].peer;
+  if (peer == kNoDevice) {
+    way.real_limit = way.frame_limit;
+    way.sends_chains = ports_[device - 2 * config_.veth.size()].sends_chains();
+  } else {
+    const Program* program = FindProgram(devices_[peer].program);
+    way.takes_gso = way.sends_chains = program == nullptr || program->frags();
+    if (devices_[device].mode == XdpMode::kKernel && !devices_[peer].takes_xdp) {
+      way.xdp_closed = static_cast<int>(Refusal::kPeerNoXdp);
+    }
+  }
+  if (!devices_[device].up) way.closed = way.xdp_closed = static_cast<int>(Refusal::kPeerDown);
+  if (peer == kNoDevice || !devices_[device].up) way.frame_limit = 0;
+  return way;
 }
 
 absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
@@ -101,48 +110,83 @@ absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
       queue.queue = q;
       queue.from_outside = devices_[device].peer == kNoDevice;
       if (!queue.from_outside) queue.ring = pairs_[device / 2].ring(device % 2, q);
-      const absl::Status status = BuildQueue(worker, device, FindProgram(devices_[device].program), queue);
-      if (!status.ok()) return status;
+      BuildQueue(worker, device, queue);
     }
   }
   return absl::OkStatus();
 }
 
 // What frames of a device meet on a worker, whoever received them.
-absl::Status Topology::BuildQueue(Worker& worker, DeviceIndex device, const Program* program, ReceiveQueue& queue) {
-  queue.budget = static_cast<uint16_t>(config_.measure.budget);
-  queue.bulk = static_cast<uint16_t>(config_.measure.bulk);
+void Topology::BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queue) {
   queue.device = device;
   queue.origin = {device + 1u, queue.queue, static_cast<uint32_t>(workers_.size() - 1)};
-  queue.program = program;
-  if (program != nullptr && program->hit_counters() != 0) {
-    hits_.push_back(std::make_unique<Counter[]>(program->hit_counters()));
-    queue.hits = hits_.back().get();
-  }
   queue.transmit = worker.transmit.get();
   queue.xmit = worker.xmit.data();
   queue.ways = &worker.ways;
-  queue.reshapes = program != nullptr && program->reshapes();
   const size_t sink = FindSink(devices_[device].sink);
   queue.sink = &worker.sinks[sink];
-  if (config_.measure.track_owners) {
-    worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
-    queue.owners = &worker.owners.back();
-  }
-  return program == nullptr ? absl::OkStatus() : BuildConverter(queue);
+  if (!config_.measure.track_owners) return;
+  worker.owners.push_back({PollStage(device), SinkStage(sink), ring_stages_.data()});
+  queue.owners = &worker.owners.back();
 }
 
-absl::Status Topology::BuildConverter(ReceiveQueue& queue) {
+Counter* Topology::HitsOf(const ReceiveQueue& queue, const Program& program) {
+  if (program.hit_counters() == 0) return nullptr;
+  std::unique_ptr<Counter[]>& hits = hits_[{&queue, program.name()}];
+  if (hits == nullptr) hits = std::make_unique<Counter[]>(program.hit_counters());
+  return hits.get();
+}
+
+absl::StatusOr<QueueSettings> Topology::SettingsOf(const ReceiveQueue& queue, const Program* program) {
   const Device& device = devices_[queue.device];
-  ConverterConfig config = ConverterOf(device, queue.program->writes(), queue.program->frags());
-  if (!NeedsConverter(config)) return absl::OkStatus();
+  QueueSettings settings;
+  settings.stopped = queue.from_outside && !device.up;
+  settings.program = program;
+  if (settings.program == nullptr) return settings;
+  settings.hits = HitsOf(queue, *settings.program);
+  settings.reshapes = settings.program->reshapes();
+  ConverterConfig config = ConverterOf(device, settings.program->writes(), settings.program->frags());
+  if (!NeedsConverter(config)) return settings;
   for (const std::string& pool : device.copy.pools) config.pools.push_back(FindPool(pool));
   auto converter = Converter::Create(config);
   if (!converter.ok()) return converter.status();
-  converters_.push_back(*std::move(converter));
-  queue.converter = &converters_.back();
-  queue.look_at_simple = queue.converter->looks_at_simple();
-  return absl::OkStatus();
+  converters_.push_back({queue.device, *std::move(converter)});
+  settings.converter = &converters_.back().converter;
+  settings.look_at_simple = settings.converter->looks_at_simple();
+  return settings;
+}
+
+SourceSettings Topology::SettingsOf(const Generator& generator) const {
+  const TrafficConfig& traffic = config_.traffic[generator.number];
+  SourceSettings settings;
+  settings.burst = static_cast<uint16_t>(traffic.burst);
+  settings.ticks = traffic.rate == 0 ? 0 : std::max<uint64_t>(rte_get_tsc_hz() / traffic.rate, 1);
+  settings.check_lengths = devices_[generator.into].peer == kNoDevice || !devices_[generator.into].up ||
+                           LongestFrame(traffic, generator.source) > FrameLimitThrough(devices_, generator.into);
+  return settings;
+}
+
+absl::StatusOr<WorkerSettings> Topology::SettingsOf(Worker& worker) {
+  WorkerSettings settings;
+  settings.budget = static_cast<uint16_t>(config_.measure.budget);
+  settings.bulk = static_cast<uint16_t>(config_.measure.bulk);
+  for (DeviceIndex device = 0; device < devices_.size(); ++device) settings.ways.push_back(WayInto(device));
+  for (const Generator& generator : worker.generators) settings.sources.push_back(SettingsOf(generator));
+  for (size_t q = 0; q < worker.queues.size(); ++q) {
+    auto queue = SettingsOf(worker.queues[q], FindProgram(devices_[worker.queues[q].device].program));
+    if (!queue.ok()) return queue.status();
+    settings.queues.push_back(*queue);
+  }
+  for (size_t r = 0; r < worker.remotes.size(); ++r) {
+    const Program* program = FindProgram(lanes_[worker.remote_lanes[r]].slot->program);
+    std::vector<QueueSettings>& queues = settings.remotes.emplace_back();
+    for (DeviceIndex device = 0; device < devices_.size(); ++device) {
+      auto queue = SettingsOf(worker.remote_queues[r][device], program);
+      if (!queue.ok()) return queue.status();
+      queues.push_back(*queue);
+    }
+  }
+  return settings;
 }
 
 absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& config) {
@@ -153,13 +197,9 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
     auto source = TrafficSource::Create(traffic, config_.measure.seed + t, FindPools(traffic));
     if (!source.ok()) return source.status();
     const DeviceIndex into = FindDevice(devices_, traffic.into);
-    const bool looked_at = devices_[into].peer == kNoDevice || !devices_[into].up ||
-                           LongestFrame(traffic, *source) > FrameLimitThrough(devices_, into);
     Generator& generator = worker.generators.emplace_back(*std::move(source));
     generator.number = t;
-    generator.burst = static_cast<uint16_t>(traffic.burst);
     generator.into = into;
-    generator.check_lengths = looked_at;
     generator.track_owners = config_.measure.track_owners;
     generator.ring_stage = ring_stages_[generator.into];
     if (config_.measure.count != 0) {

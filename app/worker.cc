@@ -10,8 +10,16 @@ namespace {
 
 uint16_t Generate(Generator& generator, Transmit* transmit) {
   rte_mbuf* frames[kMaxBurst];
+  uint16_t due = generator.burst;
+  uint64_t now = 0;
+  if (__builtin_expect(generator.pace.ticks != 0, 0)) {
+    now = rte_rdtsc();
+    due = generator.pace.Due(now, generator.burst);
+    if (due == 0) return 0;
+  }
   const uint64_t short_before = generator.source.nobuf();
-  const uint16_t n = generator.source.Fill(frames, generator.burst);
+  const uint16_t n = generator.source.Fill(frames, due);
+  generator.pace.Took(now, n, generator.burst);
   generator.nobuf.Add(generator.source.nobuf() - short_before);
   if (generator.source.done()) generator.done.store(true, std::memory_order_relaxed);
   if (n == 0) return 0;
@@ -45,13 +53,18 @@ int RunWorker(void* argument) {
   for (;;) {
     const Phase phase = worker.phase->load(std::memory_order_relaxed);
     if (phase == Phase::kStopped) return 0;
+    if (const WorkerSettings* settings = worker.settings.load(std::memory_order_acquire);
+        __builtin_expect(settings != nullptr, 0)) {
+      Adopt(worker, *settings);
+      worker.settings.store(nullptr, std::memory_order_release);
+    }
     uint32_t moved = 0;
     if (phase == Phase::kRunning) {
       for (Generator& generator : worker.generators) moved += Generate(generator, worker.transmit.get());
     }
     for (ReceiveQueue& queue : worker.queues) {
       // What comes in from outside while the run ends stays outside: it might never cease.
-      if (phase == Phase::kDraining && queue.from_outside) continue;
+      if (queue.stopped | (phase == Phase::kDraining && queue.from_outside)) continue;
       moved += Poll(queue);
     }
     for (CpuQueue& remote : worker.remotes) moved += PollRemote(remote);

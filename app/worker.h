@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/traffic_source.h"
+#include "app/worker_settings.h"
 #include "mempool/counter.h"
 #include "xdp_emul/map_redirect.h"
 #include "xdp_emul/receive_queue.h"
@@ -35,6 +36,7 @@ struct Generator {
   uint32_t ring_stage = 0;
   uint16_t next_queue = 0;     // bursts go round the device's queues
   bool check_lengths = false;  // some frame may not go as it is: too long, or the device is a real port
+  Pace pace;                   // frames are made no faster than this
   // Written by the worker, read by anyone: generated = sent + refused.
   Counter generated;
   Counter sent;
@@ -68,6 +70,8 @@ struct Worker {
   std::deque<CpuQueue> remotes;                                // lanes that lead to this worker
   std::vector<size_t> remote_lanes;                            // their numbers
   std::vector<std::unique_ptr<ReceiveQueue[]>> remote_queues;  // of each of them, by DeviceIndex
+  // What to take over before the next round; null again once that is done.
+  std::atomic<const WorkerSettings*> settings{nullptr};
   // Rounds completed. What a worker had in hand when a reader saw round r is in a ring, a sink or freed by round r + 2.
   alignas(64) std::atomic<uint64_t> rounds{0};
   Counter idle_rounds;  // rounds in which nothing was sent or received

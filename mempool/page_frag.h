@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/types/optional.h"
+#include "mempool/page_frag_settings.h"
 
 struct rte_mempool;
 
@@ -42,6 +43,10 @@ struct PageFragStats {
 // Reads a pool's statistics while it is in use; nothing for a pool of another handler, of another process, or one that
 // page_frag serves as a plain ring. Any thread.
 absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* pool);
+
+// Changes where whole pages of the pool go, while lcores go on: each follows within its next call. What caches and
+// rings hold stays theirs. Gives 0, -ENOTSUP for a pool of another handler. Control threads.
+int SetPageFragRecycle(rte_mempool* pool, RecycleMode mode);
 
 // What the arena of one socket has of EAL's memory, in bytes.
 struct PageFragArenaUse {

@@ -124,14 +124,14 @@ class PageFragPool {
   uint32_t header_size;  // of the mempool's object header
   uint32_t page_class;
   uint32_t tag;
-  RecycleMode recycle;
+  std::atomic<RecycleMode> recycle;
   uint32_t rotation;  // pages that the shared ring keeps while the arena has others
   bool debug;
   bool exact;
-  std::atomic<uint64_t> misuses;  // frees refused by the debug setting
-  uint32_t magazine;              // objects that a lane keeps as they come, for its own next request
-  uint32_t first_data;            // from an object's start to the first byte of its data as it is allocated
-  uint32_t largest_exact;         // bytes of the largest buffer of an exact pool, mbuf included
+  std::atomic<uint64_t> misuses;   // frees refused by the debug setting
+  std::atomic<uint32_t> magazine;  // objects that a lane keeps as they come, for its own next request
+  uint32_t first_data;             // from an object's start to the first byte of its data as it is allocated
+  uint32_t largest_exact;          // bytes of the largest buffer of an exact pool, mbuf included
   int64_t credit_batch;
   PageArena* arena;
   rte_mempool* mempool;
@@ -179,9 +179,10 @@ class PageFragPool {
   }
   void GiveObjects(Lane& lane, void* const* objects, uint32_t n) {
     ReturnClaims(lane, n);
-    if (unlikely(n > magazine)) return MarkRuns(lane, objects, n);
+    const uint32_t most = magazine.load(std::memory_order_relaxed);
+    if (unlikely(n > most)) return MarkRuns(lane, objects, n);
     // The latest stay: they are in this lcore's caches, and their pages are those that its page cache holds next to.
-    if (unlikely(lane.stash_size + n > magazine)) {
+    if (unlikely(lane.stash_size + n > most)) {
       MarkRuns(lane, lane.stash, lane.stash_size);
       lane.stash_size = 0;
     }
@@ -346,10 +347,11 @@ class PageFragPool {
 
   void Recycle(Lane& lane, char* page) {
     lane.pages_closed.Add(1);
-    if (likely(recycle == RecycleMode::kLifo && Chunk::Of(page)->metas()[NumberOf(page)].owner == lane.index)) {
+    const RecycleMode mode = recycle.load(std::memory_order_relaxed);
+    if (likely(mode == RecycleMode::kLifo && Chunk::Of(page)->metas()[NumberOf(page)].owner == lane.index)) {
       lane.prefetch = false;
       lane.cache->PutOwn(page, lane.counters);
-    } else if (recycle != RecycleMode::kOff) {
+    } else if (mode != RecycleMode::kOff) {
       lane.pages_shared.Add(1);
       lane.cache->PutShared(page, lane.counters);
     } else {

@@ -266,6 +266,14 @@ absl::optional<PageFragStats> ReadPageFragStats(const rte_mempool* mempool) {
   return stats;
 }
 
+int SetPageFragRecycle(rte_mempool* mempool, RecycleMode mode) {
+  if (!IsPageFrag(mempool)) return -ENOTSUP;
+  auto* pool = static_cast<PageFragPool*>(mempool->pool_data);
+  pool->recycle.store(mode, std::memory_order_relaxed);
+  pool->magazine.store(mode == RecycleMode::kLifo ? Lane::kMagazine : 0, std::memory_order_relaxed);
+  return 0;
+}
+
 void FlushPageFragPool(rte_mempool* mempool) {
   if (IsPageFrag(mempool)) static_cast<PageFragPool*>(mempool->pool_data)->Flush();
 }

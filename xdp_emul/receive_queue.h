@@ -39,7 +39,7 @@ struct alignas(64) ReceiveCounters {
   Counter refused[kRefusals];  // before any program
   Counter faults[kRefusals];   // what programs could not do
   Counter high_water;          // most frames that waited, as polls found them
-  // The first program that could not do something, and what: written once, the cause first.
+  // The first program that could not do something, and what: written while it is null, the cause first.
   std::atomic<int> fault_cause{0};
   std::atomic<const Program*> fault_program{nullptr};
 };
@@ -57,7 +57,7 @@ struct OwnerStages {
   const uint32_t* ring = nullptr;  // the ring behind each device, by DeviceIndex
 };
 
-// A queue as its worker sees it; everything but the counters is fixed while workers run.
+// A queue as its worker sees it. Nobody else writes it while the worker runs; the worker itself may between two polls.
 struct ReceiveQueue {
   uint16_t port = 0;
   uint16_t queue = 0;
@@ -65,6 +65,7 @@ struct ReceiveQueue {
   uint16_t bulk = 16;           // frames per transmit flush
   DeviceIndex device = kNoDevice;
   bool from_outside = false;            // of a real port
+  bool stopped = false;                 // not to be polled: its port is stopped
   const Program* program = nullptr;     // null: everything passes
   Counter* hits = nullptr;              // the program's counters for this queue
   Converter* converter = nullptr;       // private copies; null: none

@@ -98,6 +98,18 @@ uint32_t VethPair::Waiting(int end) const {
   return waiting;
 }
 
+// What goes out at an end waits for its peer. With one sender, head and tail are equal between two sends in either
+// mode, and rings look their mode up with each send.
+bool VethPair::many_senders(int end) const {
+  return receive_[1 - end].front()->prod.sync_type == RTE_RING_SYNC_MT;
+}
+
+void VethPair::AllowManySenders(int end) {
+  for (rte_ring* ring : receive_[1 - end]) {
+    __atomic_store_n(&ring->prod.sync_type, RTE_RING_SYNC_MT, __ATOMIC_RELAXED);
+  }
+}
+
 std::array<uint64_t, 2> VethPair::Close() {
   std::array<uint64_t, 2> waited = {0, 0};
   for (uint16_t& port : ports_) {

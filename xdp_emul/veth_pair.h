@@ -43,6 +43,11 @@ class VethPair {
   // Frames that wait to be received at `end`. Any thread.
   uint32_t Waiting(int end) const;
 
+  // Whether several workers may send through `end`, and lets them from now on. One that sends already may go on
+  // meanwhile; a second one may begin once that one's current send is over. Control threads.
+  bool many_senders(int end) const;
+  void AllowManySenders(int end);
+
   // Stops and closes the ports, frees the frames still in the rings and then the rings. Gives how many frames waited at
   // each end; zeros when it was closed before. No worker may use the ports any more.
   std::array<uint64_t, 2> Close();

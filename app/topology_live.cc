@@ -1,0 +1,218 @@
+// Changes of programs and of copies while frames flow, and how workers come to know of any change.
+#include <rte_cycles.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "app/copies.h"
+#include "app/topology.h"
+
+namespace halfpage {
+namespace {
+
+constexpr double kPatience = 5;         // seconds that a worker may take for a round
+constexpr useconds_t kLookAgain = 100;  // microseconds
+
+}  // namespace
+
+absl::Status Topology::HandOver(std::vector<WorkerSettings> settings) {
+  if (!running_) {
+    for (size_t w = 0; w < workers_.size(); ++w) Adopt(workers_[w], settings[w]);
+    published_ = std::move(settings);
+    return absl::OkStatus();
+  }
+  const uint64_t deadline =
+      rte_get_timer_cycles() + static_cast<uint64_t>(kPatience * static_cast<double>(rte_get_timer_hz()));
+  for (size_t w = 0; w < workers_.size(); ++w) workers_[w].settings.store(&settings[w], std::memory_order_release);
+  published_.swap(settings);  // the elements stay where they are
+  for (Worker& worker : workers_) {
+    while (worker.settings.load(std::memory_order_acquire) != nullptr) {
+      if (rte_get_timer_cycles() > deadline) {
+        return absl::UnavailableError(
+            absl::StrFormat("the worker on lcore %u did not end its round within %.0f s; it will change when it does",
+                            worker.lcore, kPatience));
+      }
+      usleep(kLookAgain);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Topology::Publish() {
+  std::vector<WorkerSettings> settings;
+  for (Worker& worker : workers_) {
+    auto made = SettingsOf(worker);
+    if (!made.ok()) return made.status();
+    settings.push_back(*std::move(made));
+  }
+  absl::Status status = HandOver(std::move(settings));
+  if (status.ok()) FoldReplaced();
+  return status;
+}
+
+absl::Status Topology::CheckAttached() const {
+  for (const Attachment& attachment : AttachmentsOf(config_, devices_)) {
+    if (attachment.mtu_device == kNoDevice) continue;
+    absl::Status status = CheckAttach(attachment.request);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Rings with a new second sender become rings for several; a port has as many queues as it was made with.
+absl::Status Topology::AllowSenders() {
+  for (DeviceIndex device = 0; device < devices_.size(); ++device) {
+    std::set<uint16_t> queues;
+    size_t senders = 0;
+    for (size_t w = 0; w < workers_.size(); ++w) {
+      if (!SendsThrough(config_.lcores.workers[w], device)) continue;
+      ++senders;
+      queues.insert(workers_[w].transmit[device].first_queue);
+    }
+    if (devices_[device].peer == kNoDevice) {
+      if (queues.size() == senders) continue;
+      return absl::FailedPreconditionError(
+          absl::StrFormat("another worker would send through port %s, which has a transmit queue for each worker that "
+                          "sent through it at "
+                          "the start; let the worker that does poll this device, or start with this program",
+                          devices_[device].name));
+    }
+    VethPair& pair = pairs_[device / 2];
+    if (senders < 2 || pair.many_senders(device % 2)) continue;
+    pair.AllowManySenders(device % 2);
+    // Whoever sends now must have come round before a second one may begin.
+    absl::Status status = running_ ? HandOver(published_) : absl::OkStatus();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// pass, drop, tx and aborted need no configuration.
+absl::Status Topology::AddVerdictProgram(const std::string& name) {
+  ProgramConfig config;
+  config.name = name;
+  const std::pair<const char*, ProgramKind> kinds[] = {{"pass", ProgramKind::kPass},
+                                                       {"drop", ProgramKind::kDrop},
+                                                       {"tx", ProgramKind::kTx},
+                                                       {"aborted", ProgramKind::kAborted}};
+  const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return name == k.first; });
+  if (kind == std::end(kinds)) {
+    std::vector<std::string> known;
+    for (const Program& program : programs_) known.push_back(program.name());
+    return absl::NotFoundError(absl::StrFormat("there is no program %s; there are pass, drop, tx, aborted%s%s", name,
+                                               known.empty() ? "" : ", ", absl::StrJoin(known, ", ")));
+  }
+  config.kind = kind->second;
+  auto program = Program::Create(config, {});
+  if (!program.ok()) return program.status();
+  config_.programs.push_back(config);
+  programs_.push_back(*std::move(program));
+  return absl::OkStatus();
+}
+
+absl::Status Topology::Attach(DeviceIndex device, const std::string& program) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  if (!program.empty() && FindProgram(program) == nullptr) {
+    absl::Status status = AddVerdictProgram(program);
+    if (!status.ok()) return status;
+  }
+  const Device before = devices_[device];
+  devices_[device].program = program;
+  const bool port = before.peer == kNoDevice;
+  const bool gro = !port && config_.veth[device / 2].ends[device % 2].gro;
+  devices_[device].takes_xdp = port ? before.takes_xdp : gro || !program.empty();
+  absl::Status status = CheckAttached();
+  if (status.ok()) status = AllowSenders();
+  if (status.ok()) status = Publish();
+  if (!status.ok() && !absl::IsUnavailable(status)) devices_[device] = before;
+  return status;
+}
+
+absl::Status Topology::SetVerdict(const std::string& name, XdpAction verdict) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  const auto config = std::find_if(config_.programs.begin(), config_.programs.end(),
+                                   [&](const ProgramConfig& each) { return each.name == name; });
+  if (config == config_.programs.end()) return absl::NotFoundError(absl::StrCat("there is no program ", name));
+  if (verdict == XdpAction::kRedirect) {
+    return absl::InvalidArgumentError("a redirect needs a target: configure a program of kind redirect and attach it");
+  }
+  for (const ProgramConfig& chain : config_.programs) {
+    if (std::find(chain.programs.begin(), chain.programs.end(), name) == chain.programs.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is a link of the chain %s and stays as it is; attach another program", name, chain.name));
+  }
+  ProgramConfig changed = *config;
+  switch (changed.kind) {
+    case ProgramKind::kObject:
+    case ProgramKind::kChain:
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s is an object's program or a chain, which decide by themselves", name));
+    case ProgramKind::kFilter:
+      changed.fallback = verdict;
+      break;
+    case ProgramKind::kTouch:
+    case ProgramKind::kAdjust:
+      changed.verdict = verdict;
+      break;
+    default:
+      changed.kind = verdict == XdpAction::kDrop   ? ProgramKind::kDrop
+                     : verdict == XdpAction::kPass ? ProgramKind::kPass
+                     : verdict == XdpAction::kTx   ? ProgramKind::kTx
+                                                   : ProgramKind::kAborted;
+  }
+  std::vector<std::string> names;
+  for (const Device& device : devices_) names.push_back(device.name);
+  auto program = Program::Create(changed, names, {}, static_cast<uint32_t>(workers_.size()), maps_.get());
+  if (!program.ok()) return program.status();
+  const ProgramConfig before = *config;
+  *config = changed;
+  programs_.push_front(*std::move(program));
+  absl::Status status = CheckAttached();
+  if (status.ok()) status = AllowSenders();
+  if (status.ok()) status = Publish();
+  if (!status.ok() && !absl::IsUnavailable(status)) {
+    *config = before;
+    programs_.pop_front();
+  }
+  return status;
+}
+
+// A pool for each policy that a device was ever given: buffers of an earlier one may still be on their way.
+absl::Status Topology::AddCopyPool(DeviceIndex device, CopyConfig& copy) {
+  copy.pools = {absl::StrFormat("copy%d_%d", device, static_cast<int>(copy.policy))};
+  if (config_.FindPool(copy.pools.front()) != nullptr) return absl::OkStatus();
+  const PktmbufPoolConfig config = CopyPool(copy.pools.front(), copy);
+  auto pool = PktmbufPool::Create(config);
+  if (!pool.ok()) return pool.status();
+  pools_.push_back(*std::move(pool));
+  config_.pools.push_back(config);
+  return absl::OkStatus();
+}
+
+absl::Status Topology::SetCopyPolicy(DeviceIndex device, CopyConfig::Policy policy) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  if (devices_[device].peer == kNoDevice) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is a port; ends of pairs have a policy of copies", devices_[device].name));
+  }
+  const CopyConfig before = devices_[device].copy;
+  CopyConfig copy = before;
+  copy.policy = policy;
+  if (CopiesIntoOwnPool(policy)) {
+    absl::Status status = AddCopyPool(device, copy);
+    if (!status.ok()) return status;
+  } else if (CopiesIntoOwnPool(before.policy)) {
+    copy.pools = {config_.pools.front().name};
+  }
+  devices_[device].copy = copy;
+  absl::Status status = CheckAttached();
+  if (status.ok()) status = Publish();
+  if (!status.ok() && !absl::IsUnavailable(status)) devices_[device].copy = before;
+  return status;
+}
+
+}  // namespace halfpage
