@@ -60,6 +60,6 @@ int main(int argc, char** argv) {
       std::fputs(halfpage::PrintConfig(loaded.config).c_str(), stdout);
       return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;
     default:
-      return halfpage::RunJob(loaded.config);
+      return halfpage::RunJob(loaded.config, options->prompt);
   }
 }

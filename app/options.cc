@@ -32,6 +32,11 @@ constexpr Option kOptions[] = {
     {"plan", 0, nullptr, nullptr,
      "print what memory the pools will take, without taking any: 0 it fits, 2 it does not"},
     {"print-config", 0, nullptr, nullptr, "print the effective configuration with every default, as a valid file"},
+    {"interactive", 'i', nullptr, nullptr, "read commands from standard input; `help` there lists them"},
+    {"auto-start", 0, nullptr, nullptr, "with -i or --cmdline-file: forward from the beginning"},
+    {"cmdline-file", 0, "FILE", nullptr, "run the commands in FILE first; the first that fails ends the run"},
+    {"keep-going", 0, nullptr, nullptr, "go on after a command of a file or a pipe that failed"},
+    {"metrics", 0, "[ADDRESS:]PORT", nullptr, "serve Prometheus at http://ADDRESS:PORT/metrics; loopback unless told"},
     {"duration", 0, "TIME", "measure.duration", "stop after this long: 10s, 500ms; 0: until the sources end"},
     {"count", 0, "N", "measure.count", "stop after N frames over all sources; 0: no limit"},
     {"stats-period", 0, "TIME", "measure.stats_period", "print statistics this often; 0: never"},
@@ -129,8 +134,18 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
   const absl::string_view name = option.name;
   const absl::optional<absl::Status> test = ApplyXdpTest(option, value, &options->xdp_test);
   if (test.has_value()) return *test;
+  const std::pair<const char*, bool*> switches[] = {{"interactive", &options->prompt.interactive},
+                                                    {"auto-start", &options->prompt.auto_start},
+                                                    {"keep-going", &options->prompt.keep_going}};
+  for (const auto& [flag, to] : switches) {
+    if (name == flag) return *to = true, absl::OkStatus();
+  }
   if (name == "config") {
     options->config = value;
+  } else if (name == "metrics") {
+    options->prompt.metrics = value;
+  } else if (name == "cmdline-file") {
+    options->prompt.cmdline_file = value;
   } else if (name == "set") {
     const size_t equals = value.find('=');
     if (equals == std::string::npos || equals == 0) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "app/config.h"
+#include "app/prompt/prompt_options.h"
 #include "app/xdp_test.h"
 
 namespace halfpage {
@@ -17,6 +18,7 @@ struct Options {
   std::string config;                     // file, "-" for standard input
   std::vector<ConfigOverride> overrides;  // what options say of the configuration, in their order
   XdpTestOptions xdp_test;
+  PromptOptions prompt;
 };
 
 // Parses the whole command line. Errors: InvalidArgument naming the option, what is wrong with it, and the nearest one

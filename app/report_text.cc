@@ -238,38 +238,50 @@ uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
 
 }  // namespace
 
-std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
+std::string VerdictText(const Snapshot& snapshot) {
+  return VerdictTable(snapshot);
+}
+
+std::string PoolText(const Snapshot& snapshot) {
+  return PoolLines(snapshot);
+}
+
+std::string PortStatistics(const Snapshot& now, const Snapshot& before, size_t d) {
   const DeviceSnapshot nobody;
   const double seconds = now.at - before.at;
   std::string text;
-  for (size_t d = 0; d < now.devices.size(); ++d) {
-    const DeviceSnapshot& device = now.devices[d];
-    const DeviceSnapshot& device_before = before.devices[d];
-    // Rings count packets only: what an end sends is measured in bytes where its peer receives it.
-    const bool paired = device.peer >= 0;
-    const DeviceSnapshot& peer = paired ? now.devices[static_cast<size_t>(device.peer)] : nobody;
-    const DeviceSnapshot& peer_before = paired ? before.devices[static_cast<size_t>(device.peer)] : nobody;
-    const uint64_t missed = Sum(peer.refused_through) + device.driver.missed;
-    const uint64_t sent_bytes = peer.bytes + device.driver.sent_bytes;
-    const uint64_t sent_bytes_before = peer_before.bytes + device_before.driver.sent_bytes;
-    absl::StrAppendFormat(&text,
-                          "\n  ######################## NIC statistics for port %-2u (%s) ########################\n"
-                          "  RX-packets: %-10u RX-missed: %-10u RX-bytes:  %u\n"
-                          "  RX-errors: %u\n"
-                          "  RX-nombuf:  %u\n"
-                          "  TX-packets: %-10u TX-errors: %-10u TX-bytes:  %u\n\n"
-                          "  Throughput (since last show)\n"
-                          "  Rx-pps: %12u          Rx-bps: %12u\n"
-                          "  Tx-pps: %12u          Tx-bps: %12u\n"
-                          "  ############################################################################\n",
-                          device.port, device.name, device.received, missed, device.bytes,
-                          Sum(device.refused) + device.driver.receive_errors, device.driver.no_buffer,
-                          device.sent_through, Sum(device.refused_through) + device.driver.send_errors, sent_bytes,
-                          PerSecond(device.received, device_before.received, seconds),
-                          8 * PerSecond(device.bytes, device_before.bytes, seconds),
-                          PerSecond(device.sent_through, device_before.sent_through, seconds),
-                          8 * PerSecond(sent_bytes, sent_bytes_before, seconds));
-  }
+  const DeviceSnapshot& device = now.devices[d];
+  const DeviceSnapshot& device_before = before.devices[d];
+  // Rings count packets only: what an end sends is measured in bytes where its peer receives it.
+  const bool paired = device.peer >= 0;
+  const DeviceSnapshot& peer = paired ? now.devices[static_cast<size_t>(device.peer)] : nobody;
+  const DeviceSnapshot& peer_before = paired ? before.devices[static_cast<size_t>(device.peer)] : nobody;
+  const uint64_t missed = Sum(peer.refused_through) + device.driver.missed;
+  const uint64_t sent_bytes = peer.bytes + device.driver.sent_bytes;
+  const uint64_t sent_bytes_before = peer_before.bytes + device_before.driver.sent_bytes;
+  absl::StrAppendFormat(&text,
+                        "\n  ######################## NIC statistics for port %-2u (%s) ########################\n"
+                        "  RX-packets: %-10u RX-missed: %-10u RX-bytes:  %u\n"
+                        "  RX-errors: %u\n"
+                        "  RX-nombuf:  %u\n"
+                        "  TX-packets: %-10u TX-errors: %-10u TX-bytes:  %u\n\n"
+                        "  Throughput (since last show)\n"
+                        "  Rx-pps: %12u          Rx-bps: %12u\n"
+                        "  Tx-pps: %12u          Tx-bps: %12u\n"
+                        "  ############################################################################\n",
+                        device.port, device.name, device.received, missed, device.bytes,
+                        Sum(device.refused) + device.driver.receive_errors, device.driver.no_buffer,
+                        device.sent_through, Sum(device.refused_through) + device.driver.send_errors, sent_bytes,
+                        PerSecond(device.received, device_before.received, seconds),
+                        8 * PerSecond(device.bytes, device_before.bytes, seconds),
+                        PerSecond(device.sent_through, device_before.sent_through, seconds),
+                        8 * PerSecond(sent_bytes, sent_bytes_before, seconds));
+  return text;
+}
+
+std::string StatisticsBlock(const Snapshot& now, const Snapshot& before) {
+  std::string text;
+  for (size_t d = 0; d < now.devices.size(); ++d) text += PortStatistics(now, before, d);
   for (const PoolSnapshot& pool : now.pools) {
     absl::StrAppendFormat(&text, "  pool %s: %u of %u buffers in use, borrowed %u\n", pool.name, pool.buffers_in_use,
                           pool.size, pool.borrowed);

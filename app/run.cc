@@ -2,34 +2,25 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_format.h"
 #include "app/eal.h"
-#include "app/fault_log.h"
-#include "app/leak_watch.h"
 #include "app/ledger.h"
+#include "app/metrics.h"
 #include "app/output.h"
 #include "app/plan.h"
 #include "app/process.h"
+#include "app/prompt/prompt.h"
 #include "app/report.h"
+#include "app/telemetry.h"
 #include "app/topology.h"
-#include "mempool/page_frag.h"
+#include "app/watch.h"
 #include "xdp_emul/device_string.h"
 
 namespace halfpage {
 namespace {
-
-constexpr double kLookForFaults = 0.1;  // seconds between looks at what programs aborted
-
-double Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 void SleepShortly() {
   timespec pause = {0, 2'000'000};
@@ -41,54 +32,13 @@ int Fail(const absl::Status& status) {
   return kExitFailed;
 }
 
-void WatchForLeaks(const Topology& topology, double seconds, std::vector<LeakWatch>& watches) {
-  const std::vector<uint64_t> in_use = topology.BuffersInUse();
-  // What stands in rings is on its way: rings that fill up at the start, or behind a slow worker, are no leak.
-  const uint64_t waiting = topology.FramesWaiting();
-  for (size_t p = 0; p < watches.size(); ++p) {
-    if (const auto warning = watches[p].Sample(seconds, in_use[p] - std::min(in_use[p], waiting))) {
-      std::fprintf(stderr, "halfpage: warning: %s\n", warning->c_str());
-    }
-  }
-}
-
-void TellOfFaults(const Topology& topology, double seconds, FaultLog& log) {
-  for (const std::string& line : log.Sample(topology.Read(), seconds)) {
-    std::fprintf(stderr, "halfpage: warning: %s\n", line.c_str());
-  }
-}
-
-// Waits until the run is over; adds what it gave back to EAL meanwhile to `trimmed`. Gives false when standard output
-// has failed other than by its reader's going away.
-bool Wait(const Topology& topology, const Config& config, uint64_t* trimmed) {
-  const MeasureConfig& measure = config.measure;
-  const double start = Now();
-  double next_block = measure.stats_period > 0 ? start + measure.stats_period : 0;
-  double next_trim = start + config.arena.trim;
-  Snapshot before = topology.Read();
-  std::vector<LeakWatch> watches;
-  for (const PoolSnapshot& pool : before.pools) watches.emplace_back(pool.name, pool.size);
-  FaultLog fault_log;
-  double next_look = start;
+// Waits until the run is over. Gives false when standard output has failed other than by its reader's going away.
+bool Wait(const Topology& topology, const MeasureConfig& measure, Watch& watch) {
   while (!StopRequested() && !topology.SourcesDone()) {
-    const double now = Now();
-    if (measure.duration > 0 && now - start >= measure.duration) break;
-    if (next_block != 0 && now >= next_block) {
-      Snapshot snapshot = topology.Read();
-      const Written written = WriteOut(StatisticsBlock(snapshot, before));
-      if (written != Written::kYes) return written == Written::kReaderGone;
-      before = std::move(snapshot);
-      next_block += measure.stats_period;
-    }
-    WatchForLeaks(topology, now - start, watches);
-    if (config.arena.trim > 0 && now >= next_trim) {
-      for (const int socket : ArenaSockets(config)) *trimmed += ShrinkPageFragArena(socket);
-      next_trim = now + config.arena.trim;
-    }
-    if (now >= next_look) {
-      TellOfFaults(topology, now - start, fault_log);
-      next_look = now + kLookForFaults;
-    }
+    if (measure.duration > 0 && watch.seconds() >= measure.duration) break;
+    watch.Look();
+    const Written written = watch.PrintStatistics(measure.stats_period);
+    if (written != Written::kYes) return written == Written::kReaderGone;
     SleepShortly();
   }
   return true;
@@ -111,16 +61,38 @@ bool Report(const RunResult& result, const ReportConfig& report) {
 
 }  // namespace
 
-int RunJob(const Config& config) {
+int RunJob(const Config& config, const PromptOptions& prompt) {
   CatchSignals();
   auto eal = Eal::Start(EalArguments(config.eal, config.lcores.workers.size(), AllowedCpus(), PciAddresses(config)));
   if (!eal.ok()) return Fail(eal.status());
   auto topology = Topology::Create(config);
   if (!topology.ok()) return Fail(topology.status());
-  absl::Status started = (*topology)->Start();
-  if (!started.ok()) return Fail(started);
+  auto telemetry = Telemetry::Start(**topology);
+  if (!telemetry.ok()) return Fail(telemetry.status());
+  absl::optional<Metrics> metrics;
+  if (!prompt.metrics.empty()) {
+    auto served = Metrics::Start(prompt.metrics, **topology);
+    if (!served.ok()) return Fail(served.status());
+    metrics.emplace(*std::move(served));
+    std::fprintf(stderr, "halfpage: metrics at port %d, /metrics\n", metrics->port());
+  }
+  PromptEnd asked;
+  if (prompt.interactive || !prompt.cmdline_file.empty()) {
+    Watch watch(**topology, config);
+    asked = RunPrompt(**topology, prompt, [&watch] { watch.Look(); });
+  }
+  bool good = true;
   uint64_t trimmed = 0;
-  bool good = Wait(**topology, config, &trimmed);
+  if (!asked.ended) {
+    absl::Status started = (*topology)->forwarding() ? absl::OkStatus() : (*topology)->Start();
+    if (!started.ok()) return Fail(started);
+    Watch watch(**topology, config);
+    good = Wait(**topology, config.measure, watch);
+    trimmed = watch.trimmed();
+  }
+  // Who asks from now on is told nothing: what they would read goes.
+  metrics.reset();
+  { const Telemetry ended = *std::move(telemetry); }
   const absl::Status stopped = (*topology)->Stop(config.measure.drain_timeout);
   RunResult result;
   result.config_file = config.file;
@@ -136,6 +108,7 @@ int RunJob(const Config& config) {
   }
   if (!stopped.ok()) return Fail(stopped);
   if (!result.imbalances.empty() || !result.leaks.empty()) return kExitImbalance;
+  if (asked.code != kExitGood) return asked.code;
   return good ? kExitGood : kExitFailed;
 }
 

@@ -76,6 +76,9 @@ class Topology {
   absl::Status SetPromiscuous(DeviceIndex device, bool on);
   absl::Status SetLink(DeviceIndex device, bool up);
 
+  // Who holds buffers for `older_than` seconds or longer, in words, pool by pool.
+  std::string HeldText(double older_than) const;
+
   const Config& config() const { return config_; }
   const std::vector<Device>& devices() const { return devices_; }
 

@@ -18,6 +18,15 @@ absl::Status DriverSays(int result, const Device& device, const char* what) {
 
 }  // namespace
 
+std::string Topology::HeldText(double older_than) const {
+  std::string text;
+  for (const PktmbufPool& pool : pools_) {
+    const auto held = FindHeld(pool, stages_, older_than, 8);
+    text += held.ok() ? halfpage::HeldText(pool, *held, older_than) : std::string(held.status().message()) + "\n";
+  }
+  return text;
+}
+
 absl::Status Topology::SetMtu(DeviceIndex device, uint32_t mtu) {
   const std::lock_guard<std::mutex> lock(changing_);
   if (mtu < 68 || mtu > 65521) {

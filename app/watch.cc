@@ -1,0 +1,64 @@
+#include "app/watch.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/plan.h"
+#include "app/report.h"
+#include "mempool/page_frag.h"
+
+namespace halfpage {
+namespace {
+
+constexpr double kLookForFaults = 0.1;  // seconds between looks at what programs aborted
+
+double Now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+Watch::Watch(const Topology& topology, const Config& config)
+    : topology_(topology), config_(config), start_(Now()), next_trim_(config.arena.trim), before_(topology.Read()) {
+  for (const PoolSnapshot& pool : before_.pools) leaks_.emplace_back(pool.name, pool.size);
+}
+
+double Watch::seconds() const {
+  return Now() - start_;
+}
+
+void Watch::Look() {
+  const double now = seconds();
+  const std::vector<uint64_t> in_use = topology_.BuffersInUse();
+  // What stands in rings is on its way: rings that fill up at the start, or behind a slow worker, are no leak.
+  const uint64_t waiting = topology_.FramesWaiting();
+  for (size_t p = 0; p < leaks_.size(); ++p) {
+    if (const auto warning = leaks_[p].Sample(now, in_use[p] - std::min(in_use[p], waiting))) {
+      std::fprintf(stderr, "halfpage: warning: %s\n", warning->c_str());
+    }
+  }
+  if (config_.arena.trim > 0 && now >= next_trim_) {
+    for (const int socket : ArenaSockets(config_)) trimmed_ += ShrinkPageFragArena(socket);
+    next_trim_ = now + config_.arena.trim;
+  }
+  if (now < next_look_) return;
+  for (const std::string& line : faults_.Sample(topology_.Read(), now)) {
+    std::fprintf(stderr, "halfpage: warning: %s\n", line.c_str());
+  }
+  next_look_ = now + kLookForFaults;
+}
+
+Written Watch::PrintStatistics(double period) {
+  if (period <= 0 || seconds() < next_block_ + period) return Written::kYes;
+  next_block_ += period;
+  Snapshot now = topology_.Read();
+  const Written written = WriteOut(StatisticsBlock(now, before_));
+  before_ = std::move(now);
+  return written;
+}
+
+}  // namespace halfpage
