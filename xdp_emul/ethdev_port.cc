@@ -52,6 +52,19 @@ int SetInterfaceMtu(const std::string& interface, uint32_t mtu) {
   return error;
 }
 
+// net_ring closes its rings with the frames in them, which nobody could free then.
+void EmptyRings(uint16_t port, const rte_eth_dev_info& info) {
+  if (absl::string_view(info.driver_name == nullptr ? "" : info.driver_name) != "net_ring") return;
+  rte_mbuf* frames[32];
+  for (uint16_t queue = 0; queue < info.nb_rx_queues; ++queue) {
+    for (uint32_t looks = 0; looks < UINT16_MAX; ++looks) {
+      const uint16_t n = rte_eth_rx_burst(port, queue, frames, 32);
+      if (n == 0) break;
+      rte_pktmbuf_free_bulk(frames, n);
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status EthdevPort::Find(const EthdevPortOptions& options) {
@@ -184,7 +197,9 @@ DriverCounts EthdevPort::Read() const {
 void EthdevPort::Close() {
   if (port_ == kNoPort) return;
   rte_eth_dev_info info;
-  rte_device* device = rte_eth_dev_info_get(port_, &info) == 0 ? info.device : nullptr;
+  const bool known = rte_eth_dev_info_get(port_, &info) == 0;
+  rte_device* device = known ? info.device : nullptr;
+  if (known) EmptyRings(port_, info);
   rte_eth_dev_stop(port_);
   rte_eth_dev_close(port_);
   if (made_ && device != nullptr) rte_dev_remove(device);
