@@ -15,28 +15,51 @@
 namespace halfpage {
 namespace {
 
-void Load(const std::string& path, const std::vector<ConfigOverride>& overrides, LoadedConfig& loaded,
-          FaultList& faults) {
+// `origin` as for ParseYaml(), `folder` what paths in the text are relative to.
+void LoadText(const std::string& text, const std::string& origin, const std::string& folder,
+              const std::vector<ConfigOverride>& overrides, LoadedConfig& loaded, FaultList& faults) {
   Config& config = loaded.config;
-  const absl::StatusOr<std::string> text = ReadConfigText(path);
-  if (!text.ok()) {
-    faults.Fault("", absl::StrCat(text.status().message(), ": give the path of a YAML file, or - for standard input"));
-    return;
-  }
-  ParsedYaml yaml = ParseYaml(*text, "");
+  ParsedYaml yaml = ParseYaml(text, origin);
   if (!yaml.ok) {
     faults.FaultAt({yaml.line, ""}, "", yaml.message);
     return;
   }
   for (const ConfigOverride& setting : overrides) ApplyOverride(setting, yaml.root, faults);
   ReadConfig(yaml.root, config, faults);
-  const bool standard_input = path == "-";
-  const auto folder = standard_input ? std::filesystem::current_path() : std::filesystem::path(path).parent_path();
-  FillIn(folder.string(), faults, config);
+  FillIn(folder, faults, config);
   CheckConfig(config, faults);
   const bool good = faults.empty();
   CheckMemory(config, faults);
   loaded.only_too_large = good && !faults.empty();
+}
+
+void LoadFile(const std::string& path, const std::vector<ConfigOverride>& overrides, LoadedConfig& loaded,
+              FaultList& faults) {
+  const absl::StatusOr<std::string> text = ReadConfigText(path);
+  if (!text.ok()) {
+    faults.Fault("", absl::StrCat(text.status().message(), ": give the path of a YAML file, or - for standard input"));
+    return;
+  }
+  const bool standard_input = path == "-";
+  const auto folder = standard_input ? std::filesystem::current_path() : std::filesystem::path(path).parent_path();
+  LoadText(*text, "", folder.string(), overrides, loaded, faults);
+}
+
+// `load` into a LoadedConfig whose file is `name`, `shown` in messages.
+template <typename Load>
+LoadedConfig LoadSafely(const std::string& name, const std::string& shown, const Load& load) {
+  LoadedConfig loaded;
+  loaded.config.file = name;
+  FaultList faults(shown);
+  try {
+    load(loaded, faults);
+  } catch (const std::exception& error) {
+    // Memory ran out, or the file system changed under us; nothing in the file itself leads here.
+    faults.Fault("", absl::StrCat("cannot be loaded: ", error.what()));
+  }
+  loaded.faults = faults.TakeFaults();
+  loaded.warnings = faults.TakeWarnings();
+  return loaded;
 }
 
 }  // namespace
@@ -58,18 +81,15 @@ const PktmbufPoolConfig* Config::LargestPool(const TrafficConfig& source) const 
 }
 
 LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverride>& overrides) {
-  LoadedConfig loaded;
-  loaded.config.file = path;
-  FaultList faults(path == "-" ? "<stdin>" : path);
-  try {
-    Load(path, overrides, loaded, faults);
-  } catch (const std::exception& error) {
-    // Memory ran out, or the file system changed under us; nothing in the file itself leads here.
-    faults.Fault("", absl::StrCat("cannot be loaded: ", error.what()));
-  }
-  loaded.faults = faults.TakeFaults();
-  loaded.warnings = faults.TakeWarnings();
-  return loaded;
+  return LoadSafely(path, path == "-" ? "<stdin>" : path,
+                    [&](LoadedConfig& loaded, FaultList& faults) { LoadFile(path, overrides, loaded, faults); });
+}
+
+LoadedConfig LoadConfigText(const std::string& text, const std::string& name,
+                            const std::vector<ConfigOverride>& overrides) {
+  return LoadSafely(name, name, [&](LoadedConfig& loaded, FaultList& faults) {
+    LoadText(text, name, std::filesystem::current_path().string(), overrides, loaded, faults);
+  });
 }
 
 }  // namespace halfpage

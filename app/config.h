@@ -177,6 +177,7 @@ struct MeasureConfig {
   double drain_timeout = 2;   // seconds that stopping may wait for rings to run empty
   bool track_owners = false;  // stamp buffers at each hand-over, so that a leak names its stage and age
   uint64_t seed = 1;          // of everything random
+  bool stay = false;          // go on after the sources have ended
 };
 
 // `report:` what is left behind.
@@ -234,6 +235,10 @@ struct LoadedConfig {
 
 // Reads, overrides and checks the file at `path` ("-": standard input). Never throws, takes no EAL memory.
 LoadedConfig LoadConfig(const std::string& path, const std::vector<ConfigOverride>& overrides);
+
+// The same for a text that is no file: `name` stands in messages, and paths in it are relative to the working folder.
+LoadedConfig LoadConfigText(const std::string& text, const std::string& name,
+                            const std::vector<ConfigOverride>& overrides);
 
 // The whole configuration as YAML: every key, its effective value, its comment. LoadConfig() accepts the text and gives
 // an equal Config. `base` as in Config::file.

@@ -286,6 +286,7 @@ void Describe(MeasureConfig& measure, FieldVisitor& v) {
   v.Value({"drain_timeout", "how long stopping may wait for rings to run empty"},
           Duration(measure.drain_timeout, kLongestDrain));
   v.Value({"seed", "of everything random"}, Number(measure.seed, {}));
+  v.Value({"stay", "go on after the sources have ended, until a signal or `duration`"}, Flag(measure.stay));
   v.Value({"track_owners", "stamp buffers at each hand-over, so that a leak names its stage and age"},
           Flag(measure.track_owners));
 }

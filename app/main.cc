@@ -3,6 +3,7 @@
 #include <string>
 
 #include "app/config.h"
+#include "app/option_table.h"
 #include "app/options.h"
 #include "app/plan_run.h"
 #include "app/process.h"
@@ -15,6 +16,11 @@ void PrintFaults(const std::vector<halfpage::ConfigFault>& faults, const char* k
   for (const halfpage::ConfigFault& fault : faults) {
     std::fprintf(stderr, "%s%s\n", kind, fault.ToString().c_str());
   }
+}
+
+int Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;
 }
 
 // Where the plan goes as JSON: where --json says. A report file that the configuration itself names is the run's.
@@ -34,12 +40,13 @@ int main(int argc, char** argv) {
     return halfpage::kExitUsage;
   }
   using Action = halfpage::Options::Action;
-  if (options->action == Action::kHelp || options->action == Action::kVersion) {
-    std::fputs(options->action == Action::kHelp ? halfpage::HelpText().c_str() : HALFPAGE_VERSION_TEXT, stdout);
-    return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;
-  }
+  if (options->action == Action::kHelp) return Print(halfpage::HelpText());
+  if (options->action == Action::kMan) return Print(halfpage::ManualPage());
+  if (options->action == Action::kVersion) return Print(HALFPAGE_VERSION_TEXT);
   if (options->action == Action::kXdpTest) return halfpage::RunXdpTest(options->xdp_test);
-  const halfpage::LoadedConfig loaded = halfpage::LoadConfig(options->config, options->overrides);
+  const halfpage::LoadedConfig loaded =
+      options->config.empty() ? halfpage::LoadConfigText(options->launch_text, "command line", options->overrides)
+                              : halfpage::LoadConfig(options->config, options->overrides);
   PrintFaults(loaded.warnings, "warning: ");
   const bool plan_only = options->action == Action::kPlan && loaded.only_too_large;
   if (plan_only) {
@@ -57,8 +64,7 @@ int main(int argc, char** argv) {
     case Action::kPlan:
       return halfpage::RunPlan(loaded, PlanFile(*options, loaded.config));
     case Action::kPrintConfig:
-      std::fputs(halfpage::PrintConfig(loaded.config).c_str(), stdout);
-      return std::fflush(stdout) == 0 ? halfpage::kExitGood : halfpage::kExitFailed;
+      return Print(halfpage::PrintConfig(loaded.config));
     default:
       return halfpage::RunJob(loaded.config, options->prompt);
   }

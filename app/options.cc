@@ -9,83 +9,24 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "app/nearest_name.h"
+#include "app/option_table.h"
 
 namespace halfpage {
 namespace {
 
-struct Option {
-  const char* name;
-  char letter;        // 0: none
-  const char* value;  // what it takes, null for nothing
-  const char* path;   // configuration path it sets, null for an action
-  const char* help;
-};
-
-// testpmd's names where the thing exists there.
-constexpr Option kOptions[] = {
-    {"config", 0, "FILE", nullptr, "YAML configuration to run; - reads standard input"},
-    {"set", 0, "PATH=VALUE", nullptr, "override one value, e.g. veth[0].ring=512 (repeatable)"},
-    {"check", 0, nullptr, nullptr, "check the configuration as a run would, then stop: 0 good, 2 not"},
-    {"plan", 0, nullptr, nullptr,
-     "print what memory the pools will take, without taking any: 0 it fits, 2 it does not"},
-    {"print-config", 0, nullptr, nullptr, "print the effective configuration with every default, as a valid file"},
-    {"interactive", 'i', nullptr, nullptr, "read commands from standard input; `help` there lists them"},
-    {"auto-start", 0, nullptr, nullptr, "with -i or --cmdline-file: forward from the beginning"},
-    {"cmdline-file", 0, "FILE", nullptr, "run the commands in FILE first; the first that fails ends the run"},
-    {"keep-going", 0, nullptr, nullptr, "go on after a command of a file or a pipe that failed"},
-    {"metrics", 0, "[ADDRESS:]PORT", nullptr, "serve Prometheus at http://ADDRESS:PORT/metrics; loopback unless told"},
-    {"duration", 0, "TIME", "measure.duration", "stop after this long: 10s, 500ms; 0: until the sources end"},
-    {"count", 0, "N", "measure.count", "stop after N frames over all sources; 0: no limit"},
-    {"stats-period", 0, "TIME", "measure.stats_period", "print statistics this often; 0: never"},
-    {"burst", 0, "N", "measure.budget", "frames per receive call, 1 to 64"},
-    {"bulk", 0, "N", "measure.bulk", "frames per XDP_TX or redirect flush, 1 to 64"},
-    {"seed", 0, "N", "measure.seed", "of everything random in the traffic"},
-    {"total-num-mbufs", 0, "N", "pools[*].size", "buffers of each pool; auto: what can be held at once"},
-    {"mbuf-size", 0, "BYTES", "pools[*].data_room", "room of each buffer, headroom of 128 included"},
-    {"mbcache", 0, "N", "pools[*].cache", "per-lcore mempool cache of each pool, 0 to 512"},
-    {"json", 0, "FILE", "report.json",
-     "write the final report (with --plan, the plan) as JSON; - puts it on standard output in place of the text"},
-    {"xdp-test", 0, "FILE", nullptr,
-     "run an XDP object over packets, without EAL or privileges: 0 good, 4 a verdict is not the expected one"},
-    {"program", 0, "NAME", nullptr, "of the object's programs the one to run; may be left out where there is one"},
-    {"pcap-in", 0, "FILE", nullptr, "capture to test with; - reads standard input"},
-    {"packet", 0, "HEX", nullptr, "one packet to test with, as hexadecimal digits (repeatable)"},
-    {"out", 0, "FOLDER", nullptr, "write pass.pcap, tx.pcap and redirect.pcap there"},
-    {"expect", 0, "FILE", nullptr, "lines of WHICH: VERDICT, WHICH a number, 4-9, any, or a filter such as udp port 9"},
-    {"map", 0, "NAME:KEY=VALUE", nullptr, "put a value into a map of the object, e.g. filter_ports:9=1 (repeatable)"},
-    {"maps", 0, "FILE", nullptr, "a file of such lines"},
-    {"route", 0, "ROUTE", nullptr, "for bpf_fib_lookup(), e.g. '10.0.0.0/8 dev 3 dst 02:00:00:00:00:02' (repeatable)"},
-    {"ingress-ifindex", 0, "N", nullptr, "interface that the test's packets came in by; 1"},
-    {"rx-queue", 0, "N", nullptr, "receive queue that they came in by; 0"},
-    {"repeat", 0, "N", nullptr, "run each packet so often, for its time; 1"},
-    {"dump-maps", 0, nullptr, nullptr, "print the maps after the test"},
-    {"trace", 0, nullptr, nullptr, "print each instruction and the registers before it, on standard error"},
-    {"interpret", 0, nullptr, nullptr, "do not compile the program"},
-    {"junit", 0, "FILE", nullptr, "write a JUnit report of the test; - is standard output"},
-    {"help", 'h', nullptr, nullptr, "print this and stop"},
-    {"version", 'v', nullptr, nullptr, "print the version and stop"},
-};
-
-const Option* FindOption(absl::string_view name) {
-  for (const Option& option : kOptions) {
-    if (name == option.name) return &option;
-  }
-  return nullptr;
-}
-
-const Option* FindLetter(char letter) {
-  for (const Option& option : kOptions) {
-    if (option.letter != 0 && option.letter == letter) return &option;
-  }
-  return nullptr;
-}
-
 absl::Status Unknown(absl::string_view argument) {
+  const absl::string_view name = argument.substr(0, argument.find('='));
+  const ForeignOption* foreign = FindForeignOption(absl::StripPrefix(name, "--"));
+  if (foreign != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is an option of dpdk-testpmd that is not here: ", foreign->instead));
+  }
   std::vector<std::string> names;
-  for (const Option& option : kOptions) names.push_back(option.name);
+  for (const Option& option : AllOptions()) names.push_back(option.name);
   absl::string_view bare = absl::StripPrefix(argument, "--");
   bare = bare.substr(0, bare.find('='));
   const std::optional<std::string> nearest = NearestName(bare, names);
@@ -130,8 +71,51 @@ absl::optional<absl::Status> ApplyXdpTest(const Option& option, const std::strin
   return absl::nullopt;
 }
 
+// "64,1450": the segments that testpmd cuts a frame into; here their sum.
+absl::StatusOr<std::string> SumOf(const Option& option, const std::string& value) {
+  uint64_t sum = 0;
+  for (const absl::string_view part : absl::StrSplit(value, ',')) {
+    uint32_t bytes = 0;
+    if (!absl::SimpleAtoi(part, &bytes) || bytes == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--%s %s: give lengths in bytes, as in 64 or 64,1450", option.name, value));
+    }
+    sum += bytes;
+  }
+  return absl::StrCat(sum);
+}
+
+absl::StatusOr<std::string> MtuOf(const Option& option, const std::string& value) {
+  constexpr uint32_t kHeaderAndFcs = 18;
+  uint32_t longest = 0;
+  if (absl::SimpleAtoi(value, &longest) && longest > kHeaderAndFcs) return absl::StrCat(longest - kHeaderAndFcs);
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--%s %s: give the longest frame in bytes, as in 1518", option.name, value));
+}
+
+// Those of a launch without --config. Nothing where `option` is none of them.
+absl::optional<absl::Status> ApplyLaunch(const Option& option, const std::string& value, Options* options) {
+  const absl::string_view name = option.name;
+  if (options->launch.Take(name, value)) return absl::OkStatus();
+  if (name == "no-flush-rx") return absl::OkStatus();
+  if (name == "burst") options->launch.burst = value;
+  uint32_t seconds = 0;
+  if (name == "stats-period" && absl::SimpleAtoi(value, &seconds)) {
+    options->overrides.push_back({option.path, absl::StrCat(seconds, "s"), absl::StrCat("--", name)});
+    return absl::OkStatus();
+  }
+  const bool sum = name == "txpkts";
+  if (!sum && name != "max-pkt-len") return absl::nullopt;
+  const absl::StatusOr<std::string> converted = sum ? SumOf(option, value) : MtuOf(option, value);
+  if (!converted.ok()) return converted.status();
+  options->overrides.push_back({option.path, *converted, absl::StrCat("--", name)});
+  return absl::OkStatus();
+}
+
 absl::Status Apply(const Option& option, const std::string& value, Options* options) {
   const absl::string_view name = option.name;
+  const absl::optional<absl::Status> launch = ApplyLaunch(option, value, options);
+  if (launch.has_value()) return *launch;
   const absl::optional<absl::Status> test = ApplyXdpTest(option, value, &options->xdp_test);
   if (test.has_value()) return *test;
   const std::pair<const char*, bool*> switches[] = {{"interactive", &options->prompt.interactive},
@@ -162,6 +146,8 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
   } else if (name == "xdp-test") {
     options->action = Options::Action::kXdpTest;
     options->xdp_test.object = value;
+  } else if (name == "man") {
+    options->action = Options::Action::kMan;
   } else if (name == "help") {
     options->action = Options::Action::kHelp;
   } else if (name == "version") {
@@ -170,6 +156,30 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
     // A file's name is a text whatever it looks like in YAML ("-" would begin a list).
     const bool file = absl::string_view(option.value) == "FILE";
     options->overrides.push_back({option.path, file ? Quoted(value) : value, absl::StrCat("--", option.name)});
+  }
+  return absl::OkStatus();
+}
+
+// Tells of the program only.
+bool NeedsNothing(Options::Action action) {
+  return action == Options::Action::kHelp || action == Options::Action::kVersion || action == Options::Action::kMan;
+}
+
+// Without --config: the configuration that the options and EAL's ports make.
+absl::Status Launch(Options* options) {
+  if (!options->config.empty()) {
+    if (options->launch.first_given.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(options->launch.first_given, " says what to forward, and so does --config ", options->config,
+                     ": give one of the two, and change single values of the file with --set"));
+  }
+  absl::StatusOr<std::string> text = LaunchConfig(options->launch);
+  if (!text.ok()) return text.status();
+  options->launch_text = *std::move(text);
+  for (const ConfigOverride& setting : options->overrides) {
+    if (setting.origin != "--txpkts" || MakesFrames(options->launch)) continue;
+    return absl::InvalidArgumentError(
+        "--txpkts is about frames that are made here: add --forward-mode=txonly or flowgen, or --tx-first");
   }
   return absl::OkStatus();
 }
@@ -186,7 +196,7 @@ absl::Status ParseOurs(const std::vector<std::string>& arguments, Options* optio
       if (has_value) value = argument.substr(equals + 1);
       option = FindOption(absl::string_view(argument).substr(2, has_value ? equals - 2 : std::string::npos));
     } else if (argument.size() == 2 && argument[0] == '-') {
-      option = FindLetter(argument[1]);
+      option = FindOptionByLetter(argument[1]);
     }
     if (option == nullptr) return Unknown(argument);
     if (option->value == nullptr && has_value) {
@@ -206,7 +216,7 @@ absl::Status ParseOurs(const std::vector<std::string>& arguments, Options* optio
     absl::Status status = Apply(*option, value, options);
     if (!status.ok()) return status;
     // Like everywhere else: whoever asks for help gets it, whatever follows.
-    if (options->action == Options::Action::kHelp || options->action == Options::Action::kVersion) break;
+    if (NeedsNothing(options->action)) break;
   }
   return absl::OkStatus();
 }
@@ -244,41 +254,17 @@ absl::StatusOr<Options> ParseOptions(int argc, char* const* argv) {
   Options options;
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
-    OverrideEal({arguments.begin(), dashes}, &options.overrides);
+    options.launch.eal.assign(arguments.begin(), dashes);
+    OverrideEal(options.launch.eal, &options.overrides);
     arguments.erase(arguments.begin(), dashes + 1);
   }
   absl::Status status = ParseOurs(arguments, &options);
   if (!status.ok()) return status;
-  const bool needs_config = options.action != Options::Action::kHelp && options.action != Options::Action::kVersion &&
-                            options.action != Options::Action::kXdpTest;
-  if (needs_config && options.config.empty()) {
-    return absl::InvalidArgumentError(
-        "no configuration: give one with --config FILE, for example conf/quickstart.yaml");
+  if (!NeedsNothing(options.action) && options.action != Options::Action::kXdpTest) {
+    status = Launch(&options);
+    if (!status.ok()) return status;
   }
   return options;
-}
-
-std::string HelpText() {
-  std::string text =
-      "usage: halfpage --config FILE [options]\n"
-      "       halfpage [EAL options] -- --config FILE [options]\n"
-      "       halfpage --xdp-test OBJECT.o --pcap-in FILE [options]\n"
-      "\n"
-      "Forwards packets through emulated veth pairs and XDP programs, out of buffers carved from shared pages.\n"
-      "Without `--`, EAL is started with what the file's `eal:` section says.\n"
-      "\n"
-      "options:\n";
-  for (const Option& option : kOptions) {
-    std::string left = option.letter != 0 ? absl::StrFormat("  -%c, --%s", option.letter, option.name)
-                                          : absl::StrFormat("  --%s", option.name);
-    if (option.value != nullptr) absl::StrAppend(&left, " ", option.value);
-    absl::StrAppendFormat(&text, "%-28s %s\n", left, option.help);
-  }
-  absl::StrAppend(&text,
-                  "\n"
-                  "exit codes: 0 good, 1 start-up or run failed, 2 bad usage or configuration,\n"
-                  "            3 ledger not balanced or buffers leaked, 4 an expectation was missed\n");
-  return text;
 }
 
 }  // namespace halfpage

@@ -122,7 +122,7 @@ absl::Status Topology::Start() {
 }
 
 bool Topology::SourcesDone() const {
-  if (config_.traffic.empty()) return false;  // ports have no end
+  if (config_.traffic.empty() || config_.measure.stay) return false;  // ports have no end
   for (const Worker& worker : workers_) {
     for (const Generator& generator : worker.generators) {
       if (!generator.done.load(std::memory_order_relaxed)) return false;

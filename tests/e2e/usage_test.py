@@ -81,7 +81,7 @@ def _():
 
 @tap.subtest('without a configuration the message says how to give one')
 def _():
-    expect_refused(halfpage(), '--config')
+    expect_refused(halfpage(), '--config', '--vdev')
 
 
 @tap.subtest('a configuration that is not there is named')
