@@ -183,6 +183,7 @@ struct MeasureConfig {
 // `report:` what is left behind.
 struct ReportConfig {
   std::string json;  // file for the final report as JSON; "-" for standard output in place of the text
+  bool top = false;  // a screen of what is going on, on the terminal, in place of statistics blocks
 };
 
 struct Config {

@@ -294,6 +294,7 @@ void Describe(MeasureConfig& measure, FieldVisitor& v) {
 void Describe(ReportConfig& report, FieldVisitor& v) {
   v.Value({"json", "file for the final report, \"-\": standard output in place of the text, \"\": none"},
           Text(report.json, {.may_be_empty = true}));
+  v.Value({"top", "a live screen on the terminal, each `stats_period` or second"}, Flag(report.top));
 }
 
 namespace {

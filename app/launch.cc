@@ -232,6 +232,11 @@ std::vector<std::string> PortsOfEal(const std::vector<std::string>& eal) {
   return ports;
 }
 
+std::string FilePrefixOf(const std::vector<std::string>& eal) {
+  const std::vector<std::string> asked = ValuesOf(eal, "--file-prefix");
+  return asked.empty() ? "" : asked.back();
+}
+
 bool MakesFrames(const LaunchOptions& options) {
   const auto mode = FindMode(options);
   return options.tx_first || (mode.ok() && (*mode)->makes);

@@ -33,6 +33,9 @@ struct LaunchOptions {
 // The ports that EAL's arguments make, in the order of their numbers: PCI devices, then virtual ones.
 std::vector<std::string> PortsOfEal(const std::vector<std::string>& eal);
 
+// The file prefix that EAL's arguments ask for, or "".
+std::string FilePrefixOf(const std::vector<std::string>& eal);
+
 // Whether frames are made in this mode, rather than only forwarded.
 bool MakesFrames(const LaunchOptions& options);
 

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "app/config.h"
+#include "app/doctor.h"
+#include "app/launch.h"
 #include "app/option_table.h"
 #include "app/options.h"
 #include "app/plan_run.h"
@@ -43,6 +45,9 @@ int main(int argc, char** argv) {
   if (options->action == Action::kHelp) return Print(halfpage::HelpText());
   if (options->action == Action::kMan) return Print(halfpage::ManualPage());
   if (options->action == Action::kVersion) return Print(HALFPAGE_VERSION_TEXT);
+  if (options->action == Action::kDoctor && options->config.empty()) {
+    return halfpage::RunDoctor(halfpage::FilePrefixOf(options->launch.eal), options->remove_stale);
+  }
   if (options->action == Action::kXdpTest) return halfpage::RunXdpTest(options->xdp_test);
   const halfpage::LoadedConfig loaded =
       options->config.empty() ? halfpage::LoadConfigText(options->launch_text, "command line", options->overrides)
@@ -58,6 +63,8 @@ int main(int argc, char** argv) {
   PrintFaults(loaded.faults, "");
   if (!loaded.faults.empty()) return halfpage::kExitUsage;
   switch (options->action) {
+    case Action::kDoctor:
+      return halfpage::RunDoctor(loaded.config.eal.file_prefix, options->remove_stale);
     case Action::kCheck:
       std::printf("%s: good\n", loaded.config.file.c_str());
       return halfpage::kExitGood;

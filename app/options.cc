@@ -148,11 +148,20 @@ absl::Status Apply(const Option& option, const std::string& value, Options* opti
     options->xdp_test.object = value;
   } else if (name == "man") {
     options->action = Options::Action::kMan;
+  } else if (name == "doctor") {
+    options->action = Options::Action::kDoctor;
+  } else if (name == "remove-stale") {
+    options->remove_stale = true;
   } else if (name == "help") {
     options->action = Options::Action::kHelp;
   } else if (name == "version") {
     options->action = Options::Action::kVersion;
   } else {
+    // One without a value switches something on.
+    if (option.value == nullptr) {
+      options->overrides.push_back({option.path, "true", absl::StrCat("--", option.name)});
+      return absl::OkStatus();
+    }
     // A file's name is a text whatever it looks like in YAML ("-" would begin a list).
     const bool file = absl::string_view(option.value) == "FILE";
     options->overrides.push_back({option.path, file ? Quoted(value) : value, absl::StrCat("--", option.name)});
@@ -260,7 +269,11 @@ absl::StatusOr<Options> ParseOptions(int argc, char* const* argv) {
   }
   absl::Status status = ParseOurs(arguments, &options);
   if (!status.ok()) return status;
-  if (!NeedsNothing(options.action) && options.action != Options::Action::kXdpTest) {
+  if (options.remove_stale && options.action != Options::Action::kDoctor) {
+    return absl::InvalidArgumentError("--remove-stale belongs to --doctor: halfpage --doctor --remove-stale");
+  }
+  const bool forwards = options.action != Options::Action::kXdpTest && options.action != Options::Action::kDoctor;
+  if (!NeedsNothing(options.action) && forwards) {
     status = Launch(&options);
     if (!status.ok()) return status;
   }

@@ -14,12 +14,13 @@
 namespace halfpage {
 
 struct Options {
-  enum class Action { kRun, kCheck, kPlan, kPrintConfig, kXdpTest, kHelp, kVersion, kMan };
+  enum class Action { kRun, kCheck, kPlan, kPrintConfig, kXdpTest, kHelp, kVersion, kMan, kDoctor };
   Action action = Action::kRun;
   std::string config;                     // file, "-" for standard input; empty: `launch_text` is it
   std::string launch_text;                // the configuration of a launch without a file
   std::vector<ConfigOverride> overrides;  // what options say of the configuration, in their order
   LaunchOptions launch;
+  bool remove_stale = false;  // with kDoctor
   XdpTestOptions xdp_test;
   PromptOptions prompt;
 };

@@ -15,6 +15,7 @@
 #include "app/prompt/prompt.h"
 #include "app/report.h"
 #include "app/telemetry.h"
+#include "app/top_screen.h"
 #include "app/topology.h"
 #include "app/watch.h"
 #include "xdp_emul/device_string.h"
@@ -34,6 +35,7 @@ int Fail(const absl::Status& status) {
 
 // Waits until the run is over. Gives false when standard output has failed other than by its reader's going away.
 bool Wait(const Topology& topology, const MeasureConfig& measure, Watch& watch) {
+  if (watch.ClearScreen() != Written::kYes) return false;
   while (!StopRequested() && !topology.SourcesDone()) {
     if (measure.duration > 0 && watch.seconds() >= measure.duration) break;
     watch.Look();
@@ -62,6 +64,12 @@ bool Report(const RunResult& result, const ReportConfig& report) {
 }  // namespace
 
 int RunJob(const Config& config, const PromptOptions& prompt) {
+  if (config.report.top && !CanDraw()) {
+    std::fputs(
+        "halfpage: --top needs a terminal, and standard output is none: use --stats-period TIME or --json FILE\n",
+        stderr);
+    return kExitUsage;
+  }
   CatchSignals();
   auto eal = Eal::Start(EalArguments(config.eal, config.lcores.workers.size(), AllowedCpus(), PciAddresses(config)));
   if (!eal.ok()) return Fail(eal.status());

@@ -7,6 +7,7 @@
 
 #include "app/plan.h"
 #include "app/report.h"
+#include "app/top_screen.h"
 #include "mempool/page_frag.h"
 
 namespace halfpage {
@@ -52,11 +53,17 @@ void Watch::Look() {
   next_look_ = now + kLookForFaults;
 }
 
+Written Watch::ClearScreen() const {
+  return config_.report.top ? WriteOut("\033[2J") : Written::kYes;
+}
+
 Written Watch::PrintStatistics(double period) {
+  const bool top = config_.report.top;
+  if (top && period == 0) period = 1;
   if (period <= 0 || seconds() < next_block_ + period) return Written::kYes;
   next_block_ += period;
   Snapshot now = topology_.Read();
-  const Written written = WriteOut(StatisticsBlock(now, before_));
+  const Written written = top ? DrawTop(config_.file, now, before_) : WriteOut(StatisticsBlock(now, before_));
   before_ = std::move(now);
   return written;
 }

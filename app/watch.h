@@ -20,7 +20,10 @@ class Watch {
 
   // Looks at what is due; cheap enough for every few milliseconds. Warnings go to standard error.
   void Look();
-  // Prints a block of statistics where `period` seconds have gone by since the last; 0: never.
+  // With report.top, an empty screen for the first statistics.
+  Written ClearScreen() const;
+  // Prints a block of statistics, or draws report.top's screen, where `period` seconds have gone by since the last; 0:
+  // never, and the screen each second.
   Written PrintStatistics(double period);
 
   // Since it was made.

@@ -1,0 +1,89 @@
+#include "app/top_screen.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace halfpage {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+Snapshot Machine(size_t devices, size_t pools, size_t workers) {
+  Snapshot snapshot;
+  snapshot.at = 10;
+  for (size_t d = 0; d < devices; ++d) {
+    snapshot.devices.emplace_back().name = absl::StrCat("device-number-", d).substr(0, 15);
+  }
+  for (size_t p = 0; p < pools; ++p) {
+    PoolSnapshot& pool = snapshot.pools.emplace_back();
+    pool.name = absl::StrCat("pool", p);
+    pool.size = 134217728;
+    pool.page_frag = true;
+  }
+  for (size_t w = 0; w < workers; ++w) snapshot.workers.emplace_back().lcore = static_cast<unsigned>(w + 1);
+  return snapshot;
+}
+
+Snapshot Later(Snapshot snapshot) {
+  snapshot.at += 2;
+  for (DeviceSnapshot& device : snapshot.devices) {
+    device.received = 2'000'000'000;
+    device.sent_through = 24'690'000;
+    device.verdicts[static_cast<size_t>(XdpAction::kDrop)] = 246;
+    device.verdicts[static_cast<size_t>(XdpAction::kRedirect)] = 2'000'000'000;
+    device.refused_through[static_cast<size_t>(Refusal::kRingFull)] = 3000;
+  }
+  for (PoolSnapshot& pool : snapshot.pools) {
+    pool.buffers_in_use = 321;
+    pool.pages_in_flight = 25;
+    pool.bytes_resident = 2 << 20;
+  }
+  for (WorkerSnapshot& worker : snapshot.workers) {
+    worker.rounds = 1000;
+    worker.idle_rounds = 250;
+  }
+  return snapshot;
+}
+
+TEST(TopScreen, RatesLossesPagesAndBusyLcoresAreThoseBetweenTheSnapshots) {
+  const Snapshot before = Machine(2, 1, 1);
+  const std::string screen = TopScreen("a.yaml", Later(before), before, 80, 24);
+  EXPECT_THAT(screen, ContainsRegex("device-number-0 +1.00G +12.3M +123 +0 +0 +0 +1.00G"));
+  EXPECT_THAT(screen, ContainsRegex("ring_full +3.00k"));
+  EXPECT_THAT(screen, ContainsRegex("pool0 +321 +134217728 +25 +2MiB"));
+  EXPECT_THAT(screen, ContainsRegex("lcore 1 +75.0 %"));
+  EXPECT_THAT(screen, HasSubstr("halfpage a.yaml: 12 s"));
+}
+
+TEST(TopScreen, ItFitsEveryTerminalWhateverThereIsToShow) {
+  for (const size_t rows : {1u, 5u, 10u, 24u, 60u}) {
+    for (const size_t columns : {1u, 40u, 80u, 200u}) {
+      for (const size_t things : {1u, 5u, 32u, 127u}) {
+        const Snapshot before = Machine(things, things, things);
+        const std::vector<std::string> lines =
+            absl::StrSplit(TopScreen("conf/a-long-name.yaml", Later(before), before, columns, rows), '\n');
+        EXPECT_LE(lines.size(), rows) << things;
+        for (const std::string& line : lines) EXPECT_LE(line.size(), columns) << line;
+      }
+    }
+  }
+}
+
+TEST(TopScreen, AtTheUsualSizeNothingIsCutOffAndWhatIsLeftOutIsSaid) {
+  const Snapshot before = Machine(32, 8, 4);
+  const std::string narrow = TopScreen("conf/quickstart.yaml", Later(before), before, 80, 24);
+  const std::string wide = TopScreen("conf/quickstart.yaml", Later(before), before, 500, 24);
+  EXPECT_EQ(narrow, wide) << "a line is longer than 80 characters";
+  EXPECT_THAT(narrow, ContainsRegex("\\.\\.\\. and [0-9]+ lines more"));
+  EXPECT_THAT(narrow, HasSubstr("lcore 4"));
+}
+
+}  // namespace
+}  // namespace halfpage
