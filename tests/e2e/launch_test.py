@@ -151,5 +151,32 @@ def _():
         tap.expect(option in text, f'{option} is not in the page')
 
 
+@tap.subtest('a duration of 1 s ends between 1 and 1.3 s, and a count before it')
+def _():
+    ended = launched(['net_null0', 'net_null1'], '--forward-mode=io', seconds='1s')
+    seconds = float(re.search(r': (\d+\.\d+) s, ', ended.out).group(1))
+    tap.expect(1 <= seconds <= 1.3 * launch.SLOWER, ended)
+    ended = launched(['net_null0'], '--forward-mode=txonly', '--count=1000', seconds='20s')
+    tap.expect(ended.seconds < 10 * launch.SLOWER and re.search(r'\b1000 +1000\b', ended.out), ended)
+
+
+@tap.subtest('preset lab runs as nobody, twice at once; --no-huge with --in-memory ends in words that say what to give instead')
+def _():
+    if os.getuid() != 0:
+        raise tap.Skip('becoming nobody needs root')
+    with scratch(mode=0o777) as folder:
+        for file in (HALFPAGE, launch.PAGE_FRAG_SO):
+            shutil.copy(file, folder)
+        command = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', folder / 'halfpage', '--config', '-',
+                   '--duration', '500ms']
+        environment = {'LD_LIBRARY_PATH': str(folder), 'RUNTIME_DIRECTORY': str(folder), 'PATH': os.environ['PATH']}
+        both = [launch.start(command, cwd=folder, env=environment, stdin=subprocess.PIPE) for _ in range(2)]
+        text = launch.QUICKSTART.read_text()
+        for child in both:
+            expect_good(launch.finish(child, 30, stdin=text))
+    clash = halfpage('--no-huge', '--in-memory', '--no-pci', '--vdev=net_null0', '--', '--duration=100ms')
+    tap.expect(clash.code == 1 and 'preset: lab' in clash.err, clash)
+
+
 if __name__ == '__main__':
     sys.exit(tap.main())
