@@ -15,7 +15,7 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-Snapshot Machine(size_t devices, size_t pools, size_t workers) {
+Snapshot SnapshotOf(size_t devices, size_t pools, size_t workers) {
   Snapshot snapshot;
   snapshot.at = 10;
   for (size_t d = 0; d < devices; ++d) {
@@ -53,7 +53,7 @@ Snapshot Later(Snapshot snapshot) {
 }
 
 TEST(TopScreen, RatesLossesPagesAndBusyLcoresAreThoseBetweenTheSnapshots) {
-  const Snapshot before = Machine(2, 1, 1);
+  const Snapshot before = SnapshotOf(2, 1, 1);
   const std::string screen = TopScreen("a.yaml", Later(before), before, 80, 24);
   EXPECT_THAT(screen, ContainsRegex("device-number-0 +1.00G +12.3M +123 +0 +0 +0 +1.00G"));
   EXPECT_THAT(screen, ContainsRegex("ring_full +3.00k"));
@@ -66,7 +66,7 @@ TEST(TopScreen, ItFitsEveryTerminalWhateverThereIsToShow) {
   for (const size_t rows : {1u, 5u, 10u, 24u, 60u}) {
     for (const size_t columns : {1u, 40u, 80u, 200u}) {
       for (const size_t things : {1u, 5u, 32u, 127u}) {
-        const Snapshot before = Machine(things, things, things);
+        const Snapshot before = SnapshotOf(things, things, things);
         const std::vector<std::string> lines =
             absl::StrSplit(TopScreen("conf/a-long-name.yaml", Later(before), before, columns, rows), '\n');
         EXPECT_LE(lines.size(), rows) << things;
@@ -77,7 +77,7 @@ TEST(TopScreen, ItFitsEveryTerminalWhateverThereIsToShow) {
 }
 
 TEST(TopScreen, AtTheUsualSizeNothingIsCutOffAndWhatIsLeftOutIsSaid) {
-  const Snapshot before = Machine(32, 8, 4);
+  const Snapshot before = SnapshotOf(32, 8, 4);
   const std::string narrow = TopScreen("conf/quickstart.yaml", Later(before), before, 80, 24);
   const std::string wide = TopScreen("conf/quickstart.yaml", Later(before), before, 500, 24);
   EXPECT_EQ(narrow, wide) << "a line is longer than 80 characters";
