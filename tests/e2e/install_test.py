@@ -84,7 +84,8 @@ def _():
     with installed() as tree:
         there = {str(path.relative_to(tree.prefix)) for path in tree.prefix.rglob('*') if not path.is_dir()}
         libdir = tree.libdir.relative_to(tree.prefix)
-        wanted = {'bin/halfpage', f'{libdir}/{SO}', f'{libdir}/librte_mempool_page_frag_static.a',
+        wanted = {'bin/halfpage', 'share/man/man1/halfpage.1',
+                  f'{libdir}/{SO}', f'{libdir}/librte_mempool_page_frag_static.a',
                   f'{libdir}/pkgconfig/halfpage-page-frag.pc', f'{libdir}/pkgconfig/halfpage-page-frag-static.pc',
                   *(f'include/halfpage/mempool/{header}' for header in HEADERS)}
         if (BUILD / 'xdp_emul' / 'bpf' / COMPILER).exists():  # not in a build without LLVM
