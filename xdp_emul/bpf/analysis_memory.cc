@@ -8,7 +8,7 @@
 namespace halfpage::bpf {
 namespace {
 
-uint32_t SizeOf(uint8_t code) {
+uint32_t AccessBytes(uint8_t code) {
   switch (BPF_SIZE(code)) {
     case BPF_B:
       return 1;
@@ -126,7 +126,7 @@ void Analyzer::WriteStack(State* state, const Value& base, int64_t offset, uint3
 void Analyzer::Load(uint32_t index, State* state) {
   Instruction& insn = At(index);
   const Value base = state->registers[insn.src];
-  const uint32_t size = SizeOf(insn.code);
+  const uint32_t size = AccessBytes(insn.code);
   int16_t map = kSeveralMaps;
   const Check check = CheckFor(index, insn.src, base, insn.off, size, false, &map);
   const int64_t at = int64_t{base.offset} + insn.off;
@@ -167,7 +167,7 @@ void Analyzer::Load(uint32_t index, State* state) {
 void Analyzer::Store(uint32_t index, State* state) {
   Instruction& insn = At(index);
   const Value base = state->registers[insn.dst];
-  const uint32_t size = SizeOf(insn.code);
+  const uint32_t size = AccessBytes(insn.code);
   const bool from_register = BPF_CLASS(insn.code) == BPF_STX;
   int16_t map = kSeveralMaps;
   if (from_register && state->registers[insn.src].Is(kUnset)) {
@@ -188,7 +188,7 @@ void Analyzer::Store(uint32_t index, State* state) {
 void Analyzer::Atomic(uint32_t index, State* state) {
   Instruction& insn = At(index);
   const Value base = state->registers[insn.dst];
-  const uint32_t size = SizeOf(insn.code);
+  const uint32_t size = AccessBytes(insn.code);
   for (const int reg : {static_cast<int>(insn.src), 0}) {
     if (reg == 0 && insn.imm != BPF_CMPXCHG) continue;
     if (state->registers[reg].Is(kUnset)) {

@@ -57,6 +57,11 @@ inline bool IsMemory(Argument argument) {
          argument == Argument::kMemory || argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut;
 }
 
+// What a helper gives for an error: a negative number of errno.h, in 64 bits.
+inline uint64_t Errno(int error) {
+  return static_cast<uint64_t>(int64_t{error});
+}
+
 // Functions of the table, by subject.
 uint64_t MapLookup(RunState* state, uint64_t map, uint64_t key, uint64_t, uint64_t, uint64_t);
 uint64_t MapUpdate(RunState* state, uint64_t map, uint64_t key, uint64_t value, uint64_t flags, uint64_t);

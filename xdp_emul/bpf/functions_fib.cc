@@ -8,13 +8,6 @@
 #include "xdp_emul/bpf/surroundings.h"
 
 namespace halfpage::bpf {
-namespace {
-
-uint64_t Errno(int error) {
-  return static_cast<uint64_t>(int64_t{error});
-}
-
-}  // namespace
 
 uint64_t FibLookup(RunState* state, uint64_t, uint64_t parameters, uint64_t size, uint64_t flags, uint64_t) {
   if (size < sizeof(bpf_fib_lookup)) return Errno(-EINVAL);

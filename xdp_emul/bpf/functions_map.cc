@@ -18,10 +18,6 @@ Map* MapAt(uint64_t address) {
 const uint8_t* BytesAt(uint64_t address) {
   return reinterpret_cast<const uint8_t*>(address);
 }
-uint64_t Errno(int error) {
-  return static_cast<uint64_t>(int64_t{error});
-}
-
 constexpr auto kAborted = static_cast<uint64_t>(XdpAction::kAborted);
 constexpr auto kRedirected = static_cast<uint64_t>(XdpAction::kRedirect);
 constexpr uint64_t kMostTurns = 1 << 23;

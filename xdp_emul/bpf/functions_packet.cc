@@ -11,10 +11,6 @@ namespace {
 constexpr int64_t kEthernetHeader = 14;
 constexpr int64_t kMostMeta = 252;
 
-uint64_t Errno(int error) {
-  return static_cast<uint64_t>(int64_t{error});
-}
-
 // Deltas are 32-bit numbers.
 int64_t Delta(uint64_t argument) {
   return static_cast<int32_t>(argument);
