@@ -189,6 +189,7 @@ absl::Status Topology::AddCopyPool(DeviceIndex device, CopyConfig& copy) {
   auto pool = PktmbufPool::Create(config);
   if (!pool.ok()) return pool.status();
   pools_.push_back(*std::move(pool));
+  most_in_use_.emplace_back(0);
   config_.pools.push_back(config);
   return absl::OkStatus();
 }

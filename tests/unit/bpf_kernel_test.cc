@@ -124,7 +124,7 @@ class OurProgram {
 
   uint32_t Run(const Bytes& packet, Bytes* out) {
     memset(buffer_, 0, sizeof(buffer_));
-    memcpy(buffer_ + kHeadroom, packet.data(), packet.size());
+    std::copy(packet.begin(), packet.end(), buffer_ + kHeadroom);
     state_.hard_start = buffer_ + kKernelFrameBytes;
     state_.data = state_.data_meta = buffer_ + kHeadroom;
     state_.data_end = state_.data + packet.size();
