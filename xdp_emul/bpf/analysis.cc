@@ -123,7 +123,7 @@ void Analyzer::Exit(const State& state, uint32_t index) {
     Fail(index, "r0 holds nothing: put the verdict into it before exit");
     return;
   }
-  if (function_->begin == 0 && (result.kinds & kScalar) == 0) {
+  if (function_->begin == 0 && (result.kinds & ~kScalar) != 0) {
     Fail(index, absl::StrCat(RegisterText(0, result), " where the program ends: a verdict is a number"));
     return;
   }

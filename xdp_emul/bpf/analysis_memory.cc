@@ -8,19 +8,6 @@
 namespace halfpage::bpf {
 namespace {
 
-uint32_t AccessBytes(uint8_t code) {
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return 1;
-    case BPF_H:
-      return 2;
-    case BPF_W:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
 Value Loaded(const Instruction& insn, uint32_t size) {
   if (size == 8 || BPF_MODE(insn.code) == kModeSignExtended) return Value::Scalar();
   return Value::Scalar(0, (uint64_t{1} << (8 * size)) - 1);

@@ -27,7 +27,7 @@ uint64_t LoadAny(RunState* state, const Instruction* insn, uint32_t instruction,
 }
 
 bool MayWriteAny(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address) {
-  if (CheckAccess(state, *insn, address, SizeOfAccess(insn->code), true)) return true;
+  if (CheckAccess(state, *insn, address, AccessBytes(insn->code), true)) return true;
   state->fault.instruction = instruction;
   return false;
 }

@@ -38,6 +38,20 @@ struct Instruction {
   int64_t imm = 0;       // immediate, sign-extended; all 64 bits of LD_IMM64; offset into a map's value
 };
 
+// Bytes that a load, store or atomic operation of opcode `code` moves.
+inline uint32_t AccessBytes(uint8_t code) {
+  switch (BPF_SIZE(code)) {
+    case BPF_B:
+      return 1;
+    case BPF_H:
+      return 2;
+    case BPF_W:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
 // A function: instructions [begin, end).
 struct Function {
   uint32_t begin = 0;

@@ -225,12 +225,12 @@ class Run {
         case BPF_ST:
         case BPF_STX: {
           const uint64_t address = r[insn.dst] + static_cast<int64_t>(insn.off);
-          if (insn.check != Check::kNone && !CheckAccess(state_, insn, address, SizeOf(insn.code), true))
+          if (insn.check != Check::kNone && !CheckAccess(state_, insn, address, AccessBytes(insn.code), true))
             return FaultAt(pc);
           if (BPF_CLASS(insn.code) == BPF_ST) {
             StoreTo(insn.code, address, static_cast<uint64_t>(insn.imm));
           } else if (BPF_MODE(insn.code) == BPF_ATOMIC) {
-            if (!CheckAlignment(state_, address, SizeOf(insn.code))) return FaultAt(pc);
+            if (!CheckAlignment(state_, address, AccessBytes(insn.code))) return FaultAt(pc);
             Atomic(insn, address, r);
           } else {
             StoreTo(insn.code, address, r[insn.src]);
@@ -273,7 +273,7 @@ class Run {
   bool CheckLoad(const Instruction& insn, uint64_t address, uint64_t* value) {
     if (ReadsContext(*state_, insn, address, value)) return true;
     *value = 0;
-    return CheckAccess(state_, insn, address, SizeOf(insn.code), false);
+    return CheckAccess(state_, insn, address, AccessBytes(insn.code), false);
   }
 
   uint64_t Constant64(const Instruction& insn) const {
@@ -322,13 +322,9 @@ uint64_t Start(const Image& image, RunState* state, const Tracer* tracer) {
 
 }  // namespace
 
-uint64_t SizeOfAccess(uint8_t code) {
-  return SizeOf(code);
-}
-
 bool LoadThroughAny(RunState* state, const Instruction& insn, uint64_t address, uint64_t* value) {
   if (ReadsContext(*state, insn, address, value)) return true;
-  if (!CheckAccess(state, insn, address, SizeOf(insn.code), false)) return false;
+  if (!CheckAccess(state, insn, address, AccessBytes(insn.code), false)) return false;
   *value = LoadFrom(insn.code, address);
   return true;
 }

@@ -18,9 +18,6 @@ uint64_t InterpretTraced(const Image& image, RunState* state, TraceFunction trac
 // What compiled code needs done before it runs: callbacks of helpers are interpreted.
 void PrepareRun(RunState* state);
 
-// Bytes that a load or store with opcode `code` touches.
-uint64_t SizeOfAccess(uint8_t code);
-
 // A load whose check is kAny, of the context's fields too. False after it noted the fault.
 bool LoadThroughAny(RunState* state, const Instruction& insn, uint64_t address, uint64_t* value);
 

@@ -48,19 +48,6 @@ inline void StoreTo(uint8_t code, uint64_t address, uint64_t value) {
   }
 }
 
-inline uint64_t SizeOf(uint8_t code) {
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return 1;
-    case BPF_H:
-      return 2;
-    case BPF_W:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
 template <typename T>
 inline uint64_t AtomicOn(T* place, int64_t operation, uint64_t operand, uint64_t expected) {
   const auto value = static_cast<T>(operand);

@@ -16,19 +16,6 @@ namespace {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 constexpr size_t kFaultKind = offsetof(RunState, fault) + offsetof(Fault, kind);
 
-uint32_t SizeOf(uint8_t code) {
-  switch (BPF_SIZE(code)) {
-    case BPF_B:
-      return 1;
-    case BPF_H:
-      return 2;
-    case BPF_W:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
 class FunctionCompiler : private Emitter {
  public:
   FunctionCompiler(const Program& program, const CompilerServices& services, LLVMContextRef context,
@@ -161,7 +148,7 @@ class FunctionCompiler : private Emitter {
       RequireNoFault(NoFault());
       return Set(insn.dst, value);
     }
-    const uint32_t size = SizeOf(insn.code);
+    const uint32_t size = AccessBytes(insn.code);
     CheckAccess(insn, index, address, size, false);
     V value = LoadAt(address, size);
     const bool extend = BPF_MODE(insn.code) == kModeSignExtended;
@@ -171,7 +158,7 @@ class FunctionCompiler : private Emitter {
 
   void EmitStore(uint32_t index) {
     const Instruction& insn = image_.code[index];
-    const uint32_t size = SizeOf(insn.code);
+    const uint32_t size = AccessBytes(insn.code);
     V address = Address(insn.dst, insn);
     if (insn.check == Check::kAny) {
       RequireNoFault(True(CallAt(reinterpret_cast<const void*>(services_.may_write_any), i8_,
