@@ -1,6 +1,9 @@
 #include "xdp_emul/object_program.h"
 
 #include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "xdp_emul/bpf/array_map.h"
@@ -9,6 +12,12 @@
 #include "xdp_emul/object_lane.h"
 
 namespace halfpage {
+namespace {
+
+constexpr bpf::FrameLayout kMbuf = {offsetof(rte_mbuf, buf_addr), offsetof(rte_mbuf, data_off),
+                                    offsetof(rte_mbuf, data_len)};
+
+}  // namespace
 
 ObjectProgram::~ObjectProgram() = default;
 
@@ -41,7 +50,7 @@ absl::StatusOr<std::unique_ptr<ObjectProgram>> ObjectProgram::Create(const Progr
   if (!program.ok()) return program.status();
   made->program_ = std::move(*program);
   if (config.jit != Jit::kOff) {
-    const absl::Status compiled = bpf::Compile(made->program_.get());
+    const absl::Status compiled = bpf::Compile(made->program_.get(), &kMbuf);
     if (!compiled.ok() && config.jit == Jit::kLlvm) {
       return absl::UnavailableError(
           absl::StrCat("program ", config.name, ": jit: llvm: ", compiled.message(), "; or write jit: auto"));
@@ -54,7 +63,7 @@ absl::StatusOr<std::unique_ptr<ObjectProgram>> ObjectProgram::Create(const Progr
   made->reshapes_ = made->program_->reshapes();
   made->writes_ = made->reshapes_ || made->program_->writes();
   made->sets_metadata_ = made->program_->Calls(BPF_FUNC_xdp_adjust_meta);
-  made->redirects_ = made->program_->Calls(BPF_FUNC_redirect) || made->program_->Calls(BPF_FUNC_redirect_map);
+  made->redirects_ = made->program_->redirects();
   const uint32_t lanes = made->maps_->epochs().workers();
   made->lanes_ = std::make_unique<Lane[]>(lanes);
   for (uint32_t worker = 0; worker < lanes; ++worker) {

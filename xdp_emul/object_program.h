@@ -19,6 +19,7 @@ class Map;
 class MapSet;
 class Program;
 struct Object;
+struct RedirectTarget;
 struct RunState;
 }  // namespace bpf
 
@@ -62,7 +63,11 @@ class ObjectProgram {
   absl::Status Bind(const ProgramConfig& config, const RedirectMaps* maps);
   template <bool kReshapes>
   int RunFrames(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Lane* lane) const;
-  DeviceIndex TargetOf(const bpf::RunState& state) const;
+  int RunBursts(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Lane* lane) const;
+  int Sum(const uint32_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const;
+  void RecordFault(const Program& owner, Verdicts* verdicts, Lane* lane) const;
+  DeviceIndex TargetOf(const bpf::RedirectTarget& redirect, uint32_t worker) const;
+  void FindTargets(const bpf::RedirectTarget* redirects, uint16_t n, uint32_t worker, DeviceIndex* targets) const;
 
   std::string name_;
   std::shared_ptr<const bpf::Object> object_;

@@ -2,6 +2,7 @@
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "xdp_emul/frame.h"
@@ -25,6 +26,12 @@ void PointAt(bpf::RunState* state, const rte_mbuf* frame) {
   state->data = data;
   state->data_meta = data;
   state->data_end = data + frame->data_len;
+}
+
+bool AnyChained(rte_mbuf* const* frames, uint16_t n) {
+  uint32_t more = 0;
+  for (uint16_t i = 0; i < n; ++i) more |= frames[i]->nb_segs ^ 1u;
+  return more != 0;
 }
 
 // Takes over what the program made of the first buffer's ends. The others' are changed at once.
@@ -86,8 +93,7 @@ constexpr bpf::ChainCalls kChainCalls = {ChainLength, ChainRead, ChainWrite, Cha
 
 }  // namespace
 
-DeviceIndex ObjectProgram::TargetOf(const bpf::RunState& state) const {
-  const bpf::RedirectTarget& redirect = state.redirect;
+DeviceIndex ObjectProgram::TargetOf(const bpf::RedirectTarget& redirect, uint32_t worker) const {
   if (redirect.flags == bpf::RedirectTarget::kNone) return kNoDevice;
   uint64_t interface = redirect.key;
   if (redirect.map != nullptr) {
@@ -99,7 +105,7 @@ DeviceIndex ObjectProgram::TargetOf(const bpf::RunState& state) const {
     }
     if ((redirect.flags & BPF_F_BROADCAST) != 0) return kNoDevice;
     const auto key = static_cast<uint32_t>(redirect.key);
-    const uint8_t* value = redirect.map->Lookup(reinterpret_cast<const uint8_t*>(&key), state.worker);
+    const uint8_t* value = redirect.map->Lookup(reinterpret_cast<const uint8_t*>(&key), worker);
     uint32_t stored = 0;
     if (value != nullptr) memcpy(&stored, value, sizeof(stored));
     interface = stored;
@@ -107,14 +113,80 @@ DeviceIndex ObjectProgram::TargetOf(const bpf::RunState& state) const {
   return interface - 1 < devices_ ? static_cast<DeviceIndex>(interface - 1) : kNoDevice;
 }
 
+// Frames of a burst mostly go where the one before goes.
+void ObjectProgram::FindTargets(const bpf::RedirectTarget* redirects, uint16_t n, uint32_t worker,
+                                DeviceIndex* targets) const {
+  targets[0] = TargetOf(redirects[0], worker);
+  for (uint16_t i = 1; i < n; ++i) {
+    const bpf::RedirectTarget& now = redirects[i];
+    const bpf::RedirectTarget& before = redirects[i - 1];
+    const bool same = (now.map == before.map) & (now.key == before.key) & (now.flags == before.flags);
+    targets[i] = __builtin_expect(same, 1) ? targets[i - 1] : TargetOf(now, worker);
+  }
+}
+
+void ObjectProgram::RecordFault(const Program& owner, Verdicts* verdicts, Lane* lane) const {
+  verdicts->faults.Add(owner, Refusal::kProgramFault);
+  lane->faults.Add(1);
+  if (lane->has_fault.load(std::memory_order_relaxed)) return;
+  lane->fault = lane->state.fault;
+  lane->has_fault.store(true, std::memory_order_release);
+}
+
+// What programs said, counted and told as Program::Run() tells it.
+int ObjectProgram::Sum(const uint32_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const {
+  lane->runs.Add(n);
+  const uint32_t first = said[0];
+  uint32_t different = 0;
+  for (uint16_t i = 1; i < n; ++i) different |= said[i] ^ first;
+  if (__builtin_expect(different == 0 && first < kXdpActions, 1)) {
+    lane->verdicts[first].Add(n);
+    return static_cast<int>(first);
+  }
+  uint64_t counts = 0;  // 8 bits for each action
+  for (uint16_t i = 0; i < n; ++i) {
+    const uint8_t action = said[i] < kXdpActions ? static_cast<uint8_t>(said[i]) : kUnknown;
+    counts += uint64_t{1} << (8 * action);
+    verdicts->action[i] = action == kUnknown ? kAborted : action;
+  }
+  for (int a = 0; a < kXdpActions; ++a) lane->verdicts[a].Add(counts >> (8 * a) & 255);
+  const uint64_t unknown = counts >> (8 * kUnknown) & 255;
+  lane->unknown.Add(unknown);
+  return unknown == n ? kAborted : -1;
+}
+
+// Frames in one buffer each, without metadata, and a program that leaves their ends where they are.
+int ObjectProgram::RunBursts(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts,
+                             Lane* lane) const {
+  bpf::RunState& state = lane->state;
+  uint32_t said[kMaxBurst];
+  bpf::RedirectTarget redirects[kMaxBurst];
+  state.chain = nullptr;
+  uint16_t judged = 0;
+  for (;;) {
+    const auto* const left = reinterpret_cast<void* const*>(frames + judged);
+    judged = static_cast<uint16_t>(
+        judged + program_->RunBurst(&state, left, uint64_t{n} - judged, said + judged, redirects + judged));
+    if (__builtin_expect(!state.Failed(), 1)) break;
+    RecordFault(owner, verdicts, lane);
+    if (judged == n) break;
+  }
+  if (redirects_) {
+    FindTargets(redirects, n, state.worker, verdicts->target);
+  } else {
+    std::fill_n(verdicts->target, n, kNoDevice);  // for one that says so without a target
+  }
+  return Sum(said, n, verdicts, lane);
+}
+
+// Frame by frame: all programs, all frames.
 template <bool kReshapes>
 int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts,
                              Lane* lane) const {
   bpf::RunState& state = lane->state;
   const bpf::Program& program = *program_;
   uint8_t metadata[kMaxBurst];
-  uint64_t counts = 0;  // 8 bits for each action
-  uint8_t action = 0;
+  uint32_t said[kMaxBurst];
   for (uint16_t i = 0; i < n; ++i) {
     rte_mbuf* frame = frames[i];
     PointAt(&state, frame);
@@ -127,37 +199,19 @@ int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint
       state.frame = frame;
       state.chain = frame->nb_segs == 1 ? nullptr : &kChainCalls;
     }
-    const uint32_t verdict = program.RunNext(&state);
+    said[i] = program.RunNext(&state);
     if (kReshapes) {
       StoreEnds(state, frame);
       metadata[i] = static_cast<uint8_t>(state.data - state.data_meta);
     }
-    action = verdict < kXdpActions ? static_cast<uint8_t>(verdict) : kUnknown;
-    counts += uint64_t{1} << (8 * action);
-    if (__builtin_expect(action == kUnknown, 0)) action = kAborted;
-    if (__builtin_expect(state.Failed(), 0)) {
-      verdicts->faults.Add(owner, Refusal::kProgramFault);
-      lane->faults.Add(1);
-      if (!lane->has_fault.load(std::memory_order_relaxed)) {
-        lane->fault = state.fault;
-        lane->has_fault.store(true, std::memory_order_release);
-      }
-    }
-    if (action == kRedirect) verdicts->target[i] = TargetOf(state);
-    verdicts->action[i] = action;
+    if (__builtin_expect(state.Failed(), 0)) RecordFault(owner, verdicts, lane);
+    if (said[i] == kRedirect) verdicts->target[i] = TargetOf(state.redirect, state.worker);
   }
   if (kReshapes && (sets_metadata_ || verdicts->has_metadata)) {
     memcpy(verdicts->metadata, metadata, n);
     verdicts->has_metadata = true;
   }
-  lane->runs.Add(n);
-  if (__builtin_expect(counts == uint64_t{n} << (8 * action), 1)) {
-    lane->verdicts[action].Add(n);
-    return action;
-  }
-  for (int a = 0; a < kXdpActions; ++a) lane->verdicts[a].Add(counts >> (8 * a) & 255);
-  lane->unknown.Add(counts >> (8 * kUnknown) & 255);
-  return -1;
+  return Sum(said, n, verdicts, lane);
 }
 
 int ObjectProgram::Run(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts) const {
@@ -169,8 +223,14 @@ int ObjectProgram::Run(const Program& owner, rte_mbuf* const* frames, uint16_t n
   const bool timed = ++lane.bursts % kTimedEvery == 0;
   maps_->epochs().Enter(from.worker);
   const uint64_t begin = timed ? rte_rdtsc() : 0;
-  const int alike = reshapes_ ? RunFrames<true>(owner, frames, n, verdicts, &lane)
-                              : RunFrames<false>(owner, frames, n, verdicts, &lane);
+  int alike;
+  if (program_->runs_bursts() && !verdicts->has_metadata && !(frags_ && AnyChained(frames, n))) {
+    alike = RunBursts(owner, frames, n, verdicts, &lane);
+  } else if (reshapes_) {
+    alike = RunFrames<true>(owner, frames, n, verdicts, &lane);
+  } else {
+    alike = RunFrames<false>(owner, frames, n, verdicts, &lane);
+  }
   if (timed) {
     lane.timed_cycles.Add(rte_rdtsc() - begin);
     lane.timed_runs.Add(n);

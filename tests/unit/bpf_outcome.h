@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/bpf_code.h"
 #include "xdp_emul/bpf/compile.h"
 #include "xdp_emul/bpf/object.h"
@@ -44,10 +46,11 @@ inline Object ObjectWith(const Code& code) {
 struct Outcome {
   absl::Status status;  // of loading
   uint32_t verdict = 99;
-  Fault fault;
+  Fault fault;        // of the last packet that has one
   std::string text;   // of the fault
-  std::string bytes;  // of the packet afterwards
+  std::string bytes;  // of the packets afterwards
   std::string maps;   // values of the array and the hash afterwards
+  std::string said;   // verdict, fault, and target where the verdict is redirect, of each packet
   bool compiler = true;
 };
 
@@ -56,7 +59,19 @@ struct Conditions {
   size_t bytes = 20;  // of the packet
   bool compile = false;
   bool at_start = false;  // the packet begins where its memory begins, instead of ending where that ends
+  int packets = 1;
+  bool burst = false;  // all in one call of compiled code
 };
+
+// A frame's description, for code over bursts.
+struct Described {
+  uint64_t before;
+  uint8_t* buffer;
+  uint16_t length;
+  uint16_t offset;
+};
+inline constexpr FrameLayout kDescribed = {offsetof(Described, buffer), offsetof(Described, offset),
+                                           offsetof(Described, length)};
 
 inline std::string MapBytes(const MapSet& maps) {
   std::string text;
@@ -71,7 +86,50 @@ inline std::string MapBytes(const MapSet& maps) {
   return text;
 }
 
-// Loads and runs `code`. Memory of packet and maps lies between pages that nobody may touch.
+// What became of a packet.
+inline void Note(const RunState& state, uint32_t verdict, const RedirectTarget& target, Outcome* outcome) {
+  absl::StrAppend(&outcome->said, verdict, " ", static_cast<int>(state.fault.kind));
+  if (verdict == 4 && !state.Failed()) {
+    absl::StrAppend(&outcome->said, " to ", target.key, " ", target.flags, target.map != nullptr ? " of a map" : "");
+  }
+  outcome->said += "; ";
+  if (state.Failed()) outcome->fault = state.fault;
+}
+
+inline void RunEach(const Program& program, RunState* state, const std::vector<Described>& frames, Outcome* outcome) {
+  for (const Described& frame : frames) {
+    state->hard_start = frame.buffer;
+    state->hard_end = frame.buffer + 4096;
+    state->data = state->data_meta = frame.buffer + frame.offset;
+    state->data_end = state->data + frame.length;
+    outcome->verdict = program.Run(state);
+    Note(*state, outcome->verdict, state->redirect, outcome);
+    outcome->bytes.append(state->data, state->data_end);
+  }
+}
+
+inline void RunAtOnce(const Program& program, RunState* state, std::vector<Described>& frames, Outcome* outcome) {
+  std::vector<void*> pointers;
+  for (Described& frame : frames) pointers.push_back(&frame);
+  std::vector<uint32_t> verdicts(frames.size(), 99);
+  std::vector<RedirectTarget> targets(frames.size(), {nullptr, 0, RedirectTarget::kNone});
+  program.Begin(state);
+  for (size_t done = 0; done < frames.size();) {
+    const size_t before = done;
+    done += program.RunBurst(state, &pointers[done], frames.size() - done, &verdicts[done], &targets[done]);
+    ASSERT_GT(done, before);
+    RunState good;
+    for (size_t i = before; i < done; ++i) {
+      Note(i + 1 == done ? *state : good, verdicts[i], targets[i], outcome);
+    }
+  }
+  outcome->verdict = verdicts.back();
+  for (const Described& frame : frames) {
+    outcome->bytes.append(frame.buffer + frame.offset, frame.buffer + frame.offset + frame.length);
+  }
+}
+
+// Loads and runs `code`. Memory of packets and maps lies between pages that nobody may touch.
 inline Outcome RunCode(const Code& code, const Conditions& conditions = {}) {
   Outcome outcome;
   const Object object = ObjectWith(code);
@@ -80,43 +138,62 @@ inline Outcome RunCode(const Code& code, const Conditions& conditions = {}) {
   auto program = Program::Create(object.programs[0], object, maps->get());
   outcome.status = program.status();
   if (!program.ok()) return outcome;
-  if (conditions.compile && !Compile(program->get()).ok()) outcome.compiler = false;
-  auto memory = MapMemory::Create("packet", 4096);
+  const FrameLayout* layout = conditions.burst ? &kDescribed : nullptr;
+  if (conditions.compile && !Compile(program->get(), layout).ok()) outcome.compiler = false;
+  std::vector<MapMemory> memories;
+  std::vector<Described> frames;
+  for (int number = 0; number < conditions.packets; ++number) {
+    memories.push_back(*MapMemory::Create("packet", 4096));
+    const size_t offset = conditions.at_start ? 0 : 4096 - conditions.bytes;
+    uint8_t* const buffer = memories.back().data();
+    for (size_t i = 0; i < conditions.bytes; ++i) buffer[offset + i] = static_cast<uint8_t>(i * 37 + number * 11);
+    frames.push_back({0, buffer, static_cast<uint16_t>(conditions.bytes), static_cast<uint16_t>(offset)});
+  }
   auto state = std::make_unique<RunState>();
-  state->hard_start = memory->data();
-  state->hard_end = memory->data() + 4096;
-  state->data = state->data_meta = conditions.at_start ? state->hard_start : state->hard_end - conditions.bytes;
-  state->data_end = state->data + conditions.bytes;
-  for (size_t i = 0; i < conditions.bytes; ++i) state->data[i] = static_cast<uint8_t>(i * 37);
   (*maps)->epochs().Enter(0);
-  outcome.verdict = (*program)->Run(state.get());
+  if (conditions.burst && (*program)->runs_bursts()) {
+    RunAtOnce(**program, state.get(), frames, &outcome);
+  } else {
+    RunEach(**program, state.get(), frames, &outcome);
+  }
   (*maps)->epochs().Leave(0);
-  outcome.fault = state->fault;
-  outcome.bytes.assign(state->data, state->data_end);
   outcome.maps = MapBytes(**maps);
+  state->fault = outcome.fault;
   if (state->Failed()) outcome.text = FaultText(**program, state->fault);
   return outcome;
 }
 
-// Same verdict, fault, instruction, bytes and maps, whoever runs it. False where there is no compiler to ask.
-inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions) {
-  conditions.compile = false;
-  const Outcome interpreted = RunCode(code, conditions);
-  if (!interpreted.status.ok()) return true;
-  conditions.compile = true;
-  const Outcome compiled = RunCode(code, conditions);
-  if (!compiled.compiler) return false;
+inline void ExpectSame(const Outcome& compiled, const Outcome& interpreted) {
   EXPECT_EQ(compiled.fault.kind, interpreted.fault.kind) << interpreted.text << "; " << compiled.text;
   if (interpreted.fault.kind != FaultKind::kNone) {
     EXPECT_EQ(compiled.fault.instruction, interpreted.fault.instruction);
     // Far from the packet it was no address of it, and the two runs' packets lie in different places.
     if (interpreted.fault.kind == FaultKind::kPacket && std::abs(interpreted.fault.from_data) < 1 << 20) {
       EXPECT_EQ(compiled.fault.from_data, interpreted.fault.from_data);
+      EXPECT_EQ(compiled.fault.packet_bytes, interpreted.fault.packet_bytes);
     }
   }
   EXPECT_EQ(compiled.verdict, interpreted.verdict);
+  EXPECT_EQ(compiled.said, interpreted.said);
   EXPECT_EQ(compiled.bytes, interpreted.bytes);
   EXPECT_EQ(compiled.maps, interpreted.maps);
+}
+
+// Same verdict, fault, instruction, bytes and maps, whoever runs it: a packet, and several in one burst. False where
+// there is no compiler to ask.
+inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions) {
+  constexpr int kPackets = 5;
+  for (const bool burst : {false, true}) {
+    conditions.packets = burst ? kPackets : 1;
+    conditions.compile = conditions.burst = false;
+    const Outcome interpreted = RunCode(code, conditions);
+    if (!interpreted.status.ok()) return true;
+    conditions.compile = true;
+    conditions.burst = burst;
+    const Outcome compiled = RunCode(code, conditions);
+    if (!compiled.compiler) return false;
+    ExpectSame(compiled, interpreted);
+  }
   return true;
 }
 

@@ -165,6 +165,28 @@ TEST(Compiled, PacketsShorterThanAHeaderEndAsInterpreted) {
   for (size_t bytes = 0; bytes < 14; ++bytes) ExpectCompiledTheSame(code, {.bytes = bytes});
 }
 
+// What one packet leaves in the state must not show in the next one's run: stack, loops left, target, fault.
+TEST(Compiled, PacketsOfABurstStartAfresh) {
+  const std::vector<std::pair<const char*, Code>> programs = {
+      {"its own function's stack",
+       {Mov(0, 2), StoreImm(BPF_DW, 10, -8, 7), CallLocal(1), Exit(), StoreImm(BPF_DW, 10, -512, 9),
+        Load(BPF_DW, 0, 10, -512), Exit()}},
+      {"a target for some", With({kPacket,
+                                  {Copy(4, 2), Add(4, 1), Mov(0, 2), JumpGt(4, 3, 6), Load(BPF_B, 5, 2, 0), Mov(6, 11),
+                                   JumpEq(5, 11, 3), Mov(1, 3), Mov(2, 0), Call(BPF_FUNC_redirect), Exit()}})},
+      {"a fault for some",
+       With({kPacket, {Load(BPF_B, 5, 2, 0), Mov(0, 1), JumpEq(5, 22, 1), Exit(), Load(BPF_B, 0, 2, 30), Exit()}})},
+      {"lookups",
+       With({Lookup(0), {JumpEq(0, 0, 3), Load(BPF_DW, 1, 0, 0), Add(1, 3), Store(BPF_DW, 0, 1, 0)}, kPass})},
+  };
+  for (const auto& [what, code] : programs) {
+    SCOPED_TRACE(what);
+    const Outcome outcome = RunCode(code);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    if (!ExpectCompiledTheSame(code, {})) GTEST_SKIP() << "built without LLVM";
+  }
+}
+
 TEST(Compiled, CallsOfNobodyWhereNoWayLeadsAreCompiledToo) {
   const Code helper = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), Call(9999), Exit()};
   const Code function = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), CallLocal(1), Exit(), Mov(0, 1), Exit()};

@@ -62,7 +62,7 @@ void* OpenModule(std::string* reason) {
 
 }  // namespace
 
-absl::Status Compile(Program* program) {
+absl::Status Compile(Program* program, const FrameLayout* layout) {
   std::string reason;
   void* module = OpenModule(&reason);
   if (module == nullptr) {
@@ -72,12 +72,13 @@ absl::Status Compile(Program* program) {
   const auto compile = reinterpret_cast<CompilerFunction>(dlsym(module, "halfpage_bpf_compile"));
   if (compile == nullptr) return absl::UnavailableError(absl::StrCat(kModule, " is not of this build"));
   char error[256] = "";
-  const CompiledCode code = compile(*program, kServices, error, sizeof(error));
+  if (program->reshapes()) layout = nullptr;
+  const CompiledCode code = compile(*program, kServices, layout, error, sizeof(error));
   if (code.run == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
   program->SetCompiled(code);
   for (const std::unique_ptr<Program>& target : program->maps().programs()) {
     if (target->compiled()) continue;
-    const CompiledCode target_code = compile(*target, kServices, error, sizeof(error));
+    const CompiledCode target_code = compile(*target, kServices, nullptr, error, sizeof(error));
     if (target_code.run != nullptr) target->SetCompiled(target_code);
   }
   return absl::OkStatus();

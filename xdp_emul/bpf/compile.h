@@ -25,12 +25,13 @@ struct CompilerServices {
 
 // The module's one function. Gives code whose `run` is null after writing a reason to `error` (at most `size` bytes
 // with the end).
-using CompilerFunction = CompiledCode (*)(const Program& program, const CompilerServices& services, char* error,
-                                          size_t size);
+using CompilerFunction = CompiledCode (*)(const Program& program, const CompilerServices& services,
+                                          const FrameLayout* layout, char* error, size_t size);
 
-// Makes Run() of `program`, and of the programs that its tail calls lead to, run compiled code from now on. The code
-// lives as long as the program. Errors: Unavailable with the reason where the compiler is not installed or does not
+// Makes Run() of `program`, and of the programs that its tail calls lead to, run compiled code from now on; with a
+// layout of frames there is RunBurst() too, but not for a program that moves a packet's ends. The code lives as long as
+// the program. Errors: Unavailable with the reason where the compiler is not installed or does not
 // take the program; it is interpreted then. Set-up code.
-absl::Status Compile(Program* program);
+absl::Status Compile(Program* program, const FrameLayout* layout = nullptr);
 
 }  // namespace halfpage::bpf

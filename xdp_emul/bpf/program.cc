@@ -33,6 +33,9 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Create(const ProgramCode& code
   auto program = std::unique_ptr<Program>(new Program());
   program->image_ = std::move(*image);
   program->frags_ = code.frags;
+  program->redirects_ = program->Calls(BPF_FUNC_redirect) || program->Calls(BPF_FUNC_redirect_map);
+  program->reshapes_ = program->Calls(BPF_FUNC_tail_call) || program->Calls(BPF_FUNC_xdp_adjust_head) ||
+                       program->Calls(BPF_FUNC_xdp_adjust_tail) || program->Calls(BPF_FUNC_xdp_adjust_meta);
   program->maps_ = maps;
   return program;
 }
@@ -43,11 +46,6 @@ bool Program::uses_map(const Map* map) const {
     if (refers && maps_->maps()[insn.map].get() == map) return true;
   }
   return false;
-}
-
-bool Program::reshapes() const {
-  return Calls(BPF_FUNC_tail_call) || Calls(BPF_FUNC_xdp_adjust_head) || Calls(BPF_FUNC_xdp_adjust_tail) ||
-         Calls(BPF_FUNC_xdp_adjust_meta);
 }
 
 bool Program::Calls(uint32_t number) const {

@@ -41,10 +41,22 @@ class MapSet {
   std::vector<std::unique_ptr<Program>> programs_;  // go first
 };
 
-// Compiled code of a program: as Interpret(), same checks, same faults. `discard(owner)` gives its memory back.
+// Where the description of a frame, whatever it is, holds what a run starts from: offsets of the buffer's address, of
+// the 16-bit offset of the packet in it and of the 16-bit length of the packet.
+struct FrameLayout {
+  uint32_t buffer = 0;
+  uint32_t data_offset = 0;
+  uint32_t data_length = 0;
+};
+
+// Compiled code of a program: as Interpret(), same checks, same faults. `run_burst` is null unless a layout of frames
+// was given. `discard(owner)` gives its memory back.
 using CompiledFunction = uint64_t (*)(RunState* state);
+using CompiledBurst = uint64_t (*)(RunState* state, void* const* frames, uint64_t n, uint32_t* verdicts,
+                                   RedirectTarget* targets);
 struct CompiledCode {
   CompiledFunction run = nullptr;
+  CompiledBurst run_burst = nullptr;
   void* owner = nullptr;
   void (*discard)(void* owner) = nullptr;
 };
@@ -61,7 +73,9 @@ class Program {
   bool uses_map(const Map* map) const;
   // Whether it may write into packets, and whether it may move their ends.
   bool writes() const { return image_.writes_packet; }
-  bool reshapes() const;
+  bool reshapes() const { return reshapes_; }
+  // Whether it may name targets.
+  bool redirects() const { return redirects_; }
   // Whether it calls helper `number`.
   bool Calls(uint32_t number) const;
 
@@ -94,6 +108,18 @@ class Program {
     return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
   }
 
+  // Whether there is RunBurst().
+  bool runs_bursts() const { return compiled_.run_burst != nullptr; }
+  // RunNext() for `n` frames in one buffer each, described as the layout says that it was compiled with, without
+  // metadata. Gives how many were judged: all, or those up to the first that failed, which state->fault then tells. The
+  // ends that state describes are left where the last frame has them: not for programs that move them. `targets` is
+  // written where redirects(). Hot, as RunNext().
+  uint64_t RunBurst(RunState* state, void* const* frames, uint64_t n, uint32_t* verdicts,
+                    RedirectTarget* targets) const {
+    state->frame_top = state->stack;
+    state->fault.kind = FaultKind::kNone;
+    return compiled_.run_burst(state, frames, n, verdicts, targets);
+  }
   // Runs it in the place of another program, within that one's run.
   uint64_t RunTail(RunState* state) const;
 
@@ -107,6 +133,8 @@ class Program {
   Program() = default;
   Image image_;
   bool frags_ = false;
+  bool redirects_ = false;
+  bool reshapes_ = false;
   MapSet* maps_ = nullptr;
   CompiledCode compiled_;
 };

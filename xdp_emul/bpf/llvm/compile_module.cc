@@ -45,14 +45,15 @@ void Discard(void* jit) {
 }
 
 // Makes the program's module, checked and optimised; null after writing a reason.
-LLVMOrcThreadSafeModuleRef MakeModule(const Program& program, const CompilerServices& services, LLVMOrcLLJITRef jit,
-                                      char* error, size_t size) {
+LLVMOrcThreadSafeModuleRef MakeModule(const Program& program, const CompilerServices& services,
+                                      const FrameLayout* layout, LLVMOrcLLJITRef jit, char* error, size_t size) {
   LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContext();
   LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(shared);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("xdp", context);
   LLVMSetTarget(module, LLVMOrcLLJITGetTripleString(jit));
   LLVMSetDataLayout(module, LLVMOrcLLJITGetDataLayoutStr(jit));
   CompileFunctions(program, services, context, module);
+  if (layout != nullptr) CompileBurst(program, *layout, context, module);
   char* broken = nullptr;
   bool good = LLVMVerifyModule(module, LLVMReturnStatusAction, &broken) == 0;
   if (good) {
@@ -72,22 +73,24 @@ LLVMOrcThreadSafeModuleRef MakeModule(const Program& program, const CompilerServ
   return nullptr;
 }
 
-// Brings the program to machine code in `jit`; null after writing a reason.
-CompiledFunction CompileIn(LLVMOrcLLJITRef jit, const Program& program, const CompilerServices& services, char* error,
-                           size_t size) {
+// Brings the program to machine code in `jit`; nothing, after writing a reason, where that fails.
+CompiledCode CompileIn(LLVMOrcLLJITRef jit, const Program& program, const CompilerServices& services,
+                       const FrameLayout* layout, char* error, size_t size) {
   LLVMOrcJITDylibRef main = LLVMOrcLLJITGetMainJITDylib(jit);
   // memset() and the like, which the compiler puts in by itself.
   LLVMOrcDefinitionGeneratorRef process = nullptr;
   const char prefix = LLVMOrcLLJITGetGlobalPrefix(jit);
   if (!Tell(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, prefix, nullptr, nullptr), error, size)) {
-    return nullptr;
+    return {};
   }
   LLVMOrcJITDylibAddGenerator(main, process);
-  LLVMOrcThreadSafeModuleRef module = MakeModule(program, services, jit, error, size);
-  if (module == nullptr || !Tell(LLVMOrcLLJITAddLLVMIRModule(jit, main, module), error, size)) return nullptr;
-  LLVMOrcExecutorAddress address = 0;
-  if (!Tell(LLVMOrcLLJITLookup(jit, &address, "run"), error, size)) return nullptr;
-  return reinterpret_cast<CompiledFunction>(address);
+  LLVMOrcThreadSafeModuleRef module = MakeModule(program, services, layout, jit, error, size);
+  if (module == nullptr || !Tell(LLVMOrcLLJITAddLLVMIRModule(jit, main, module), error, size)) return {};
+  LLVMOrcExecutorAddress run = 0;
+  LLVMOrcExecutorAddress burst = 0;
+  if (!Tell(LLVMOrcLLJITLookup(jit, &run, "run"), error, size)) return {};
+  if (layout != nullptr && !Tell(LLVMOrcLLJITLookup(jit, &burst, "run_burst"), error, size)) return {};
+  return {reinterpret_cast<CompiledFunction>(run), reinterpret_cast<CompiledBurst>(burst), jit, Discard};
 }
 
 }  // namespace
@@ -95,14 +98,14 @@ CompiledFunction CompileIn(LLVMOrcLLJITRef jit, const Program& program, const Co
 
 extern "C" halfpage::bpf::CompiledCode halfpage_bpf_compile(const halfpage::bpf::Program& program,
                                                             const halfpage::bpf::CompilerServices& services,
-                                                            char* error, size_t size) {
+                                                            const halfpage::bpf::FrameLayout* layout, char* error,
+                                                            size_t size) {
   using namespace halfpage::bpf;
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
   LLVMOrcLLJITRef jit = nullptr;
   if (!Tell(LLVMOrcCreateLLJIT(&jit, nullptr), error, size)) return {};
-  const CompiledFunction run = CompileIn(jit, program, services, error, size);
-  if (run != nullptr) return {run, jit, Discard};
-  Discard(jit);
-  return {};
+  const CompiledCode code = CompileIn(jit, program, services, layout, error, size);
+  if (code.run == nullptr) Discard(jit);
+  return code;
 }

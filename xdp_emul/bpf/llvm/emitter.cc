@@ -1,6 +1,15 @@
 #include "xdp_emul/bpf/llvm/emitter.h"
 
+#include <cstddef>
+
 namespace halfpage::bpf {
+
+V Emitter::NoFault() {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  return Is(LLVMIntEQ, Member(offsetof(RunState, fault) + offsetof(Fault, kind), 4), Number(0));
+#pragma GCC diagnostic pop
+}
 
 V Emitter::Divide(V a, V b, LLVMTypeRef type, bool remainder, bool is_signed) {
   V zero = LLVMConstInt(type, 0, 0);

@@ -4,6 +4,7 @@
 #include <llvm-c/Core.h>
 
 #include "xdp_emul/bpf/instruction.h"
+#include "xdp_emul/bpf/run_state.h"
 
 namespace halfpage::bpf {
 
@@ -44,6 +45,19 @@ class Emitter {
     V narrow = LLVMBuildTrunc(builder_, value, IntOf(bytes), "");
     LLVMSetAlignment(LLVMBuildStore(builder_, narrow, Pointer(address, IntOf(bytes))), 1);
   }
+  // Members of the RunState that `state_` is the address of.
+  V Member(size_t offset, uint32_t bytes = 8) {
+    V value = LoadAt(AddOf(state_, Number(offset)), bytes);
+    return bytes == 8 ? value : Wide(value);
+  }
+  void SetMember(size_t offset, V value) { StoreAt(AddOf(state_, Number(offset)), value, 8); }
+  // data, data_end and data_meta are the state's first three members, in this order.
+  static constexpr unsigned kEnds = 3;
+  void SetEnds(const V* ends) {
+    for (unsigned i = 0; i < kEnds; ++i) SetMember(8 * i, ends[i]);
+  }
+  V NoFault();
+
   void EmitArithmetic(const Instruction& insn);
   // Whether a jump is taken.
   V Condition(const Instruction& insn);
@@ -53,6 +67,7 @@ class Emitter {
   LLVMBuilderRef builder_;
   LLVMTypeRef i64_, i32_, i8_, i1_;
   V registers_[11] = {};  // places of r0 to r10
+  V state_ = nullptr;
 
  private:
   V Divide(V a, V b, LLVMTypeRef type, bool remainder, bool is_signed);

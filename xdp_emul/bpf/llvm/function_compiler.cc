@@ -12,30 +12,34 @@
 namespace halfpage::bpf {
 namespace {
 
-// RunState is handed around as an address; its members are found by these.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-constexpr size_t kFaultKind = offsetof(RunState, fault) + offsetof(Fault, kind);
 
 class FunctionCompiler : private Emitter {
  public:
   FunctionCompiler(const Program& program, const CompilerServices& services, LLVMContextRef context,
                    LLVMModuleRef module)
-      : Emitter(context, module), program_(program), image_(program.image()), services_(services) {}
+      : Emitter(context, module),
+        program_(program),
+        image_(program.image()),
+        services_(services),
+        fixed_(!program.reshapes()),
+        told_(TellsState(program)) {}
 
   void Run() {
     for (const Function& function : image_.functions) {
       if (!function.reachable) continue;
       const bool first = function.begin == 0;
-      std::vector<LLVMTypeRef> types(first ? 1 : 6, i64_);
+      std::vector<LLVMTypeRef> types(first ? 1 + kEnds : 6, i64_);
       LLVMTypeRef type = LLVMFunctionType(i64_, types.data(), static_cast<unsigned>(types.size()), 0);
-      const std::string name = first ? "run" : "f" + std::to_string(function.begin);
+      const std::string name = first ? kBody : "f" + std::to_string(function.begin);
       V compiled = LLVMAddFunction(module_, name.c_str(), type);
-      if (!first) LLVMSetLinkage(compiled, LLVMInternalLinkage);
+      LLVMSetLinkage(compiled, LLVMInternalLinkage);
       functions_[function.begin] = {compiled, type};
     }
     for (const Function& function : image_.functions) {
       if (function.reachable) Emit(function);
     }
+    EmitRun();
   }
 
  private:
@@ -43,12 +47,6 @@ class FunctionCompiler : private Emitter {
     V function;
     LLVMTypeRef type;
   };
-
-  V Member(size_t offset, uint32_t bytes = 8) {
-    V value = LoadAt(AddOf(state_, Number(offset)), bytes);
-    return bytes == 8 ? value : Wide(value);
-  }
-  void SetMember(size_t offset, V value) { StoreAt(AddOf(state_, Number(offset)), value, 8); }
 
   // A call of a function in this process.
   V CallAt(const void* function, LLVMTypeRef result, std::vector<V> arguments) {
@@ -64,12 +62,16 @@ class FunctionCompiler : private Emitter {
     LLVMBuildRet(builder_, result);
   }
 
+  // Where the packet is: data, data_end or data_meta. Programs that cannot move it keep it in registers.
+  V End(size_t offset) { return fixed_ ? ends_[offset / 8] : Member(offset); }
+
   // Goes on where `good` holds; notes a fault and leaves otherwise.
   void Require(V good, FaultKind kind, uint32_t index, V address, uint64_t size) {
     LLVMBasicBlockRef bad_block = NewBlock();
     LLVMBasicBlockRef good_block = NewBlock();
     LLVMBuildCondBr(builder_, good, good_block, bad_block);
     LLVMPositionBuilderAtEnd(builder_, bad_block);
+    if (fixed_ && !told_) SetEnds(ends_);
     CallAt(reinterpret_cast<const void*>(services_.fail), LLVMVoidTypeInContext(context_),
            {state_, Number(static_cast<uint64_t>(kind)), Number(index), address, Number(size)});
     Leave(Number(0));
@@ -84,7 +86,6 @@ class FunctionCompiler : private Emitter {
     Leave(Number(0));
     LLVMPositionBuilderAtEnd(builder_, good_block);
   }
-  V NoFault() { return Is(LLVMIntEQ, Member(kFaultKind, 4), Number(0)); }
   V True(V flag) {
     return Is(LLVMIntNE, LLVMBuildAnd(builder_, flag, LLVMConstInt(LLVMTypeOf(flag), 255, 0), ""),
               LLVMConstInt(LLVMTypeOf(flag), 0, 0));
@@ -100,13 +101,11 @@ class FunctionCompiler : private Emitter {
   void CheckAccess(const Instruction& insn, uint32_t index, V address, uint32_t size, bool write) {
     switch (insn.check) {
       case Check::kPacket:
-        return Require(
-            Between(Member(offsetof(RunState, data_meta)), Member(offsetof(RunState, data_end)), address, size),
-            FaultKind::kPacket, index, address, size);
+        return Require(Between(End(offsetof(RunState, data_meta)), End(offsetof(RunState, data_end)), address, size),
+                       FaultKind::kPacket, index, address, size);
       case Check::kStack: {
-        V top = Member(offsetof(RunState, frame_top));
-        return Require(Between(SubOf(top, Number(kStackBytes)), top, address, size), FaultKind::kStack, index, address,
-                       size);
+        return Require(Between(SubOf(top_, Number(kStackBytes)), top_, address, size), FaultKind::kStack, index,
+                       address, size);
       }
       case Check::kValue: {
         const ValueRegion& region = program_.maps().maps()[insn.map]->region();
@@ -139,7 +138,8 @@ class FunctionCompiler : private Emitter {
       static constexpr size_t kFields[] = {offsetof(RunState, data),           offsetof(RunState, data_end),
                                            offsetof(RunState, data_meta),      offsetof(RunState, ingress_ifindex),
                                            offsetof(RunState, rx_queue_index), offsetof(RunState, egress_ifindex)};
-      return Set(insn.dst, Member(kFields[insn.imm / 4], insn.imm <= 8 ? 8 : 4));
+      const size_t field = kFields[insn.imm / 4];
+      return Set(insn.dst, insn.imm <= 8 ? End(field) : Member(field, 4));
     }
     V address = Address(insn.src, insn);
     if (insn.check == Check::kAny) {
@@ -288,8 +288,10 @@ class FunctionCompiler : private Emitter {
     }
     arguments_ = LLVMBuildArrayAlloca(builder_, i64_, LLVMConstInt(i32_, 5, 0), "");
     outer_top_ = Member(offsetof(RunState, frame_top));
-    V top = AddOf(outer_top_, Number(kStackBytes));
-    SetMember(offsetof(RunState, frame_top), top);
+    top_ = AddOf(outer_top_, Number(kStackBytes));
+    if (told_) SetMember(offsetof(RunState, frame_top), top_);
+    for (unsigned i = 0; i < kEnds; ++i) ends_[i] = first_ ? LLVMGetParam(compiled_, 1 + i) : Member(8 * i);
+    V top = top_;
     if (first_) {
       Set(1, AddOf(state_, Number(offsetof(RunState, context))));
     } else {
@@ -309,6 +311,18 @@ class FunctionCompiler : private Emitter {
                       Number(function.stack), 8);
     }
     Set(10, top);
+  }
+
+  // `run`, of what the state says.
+  void EmitRun() {
+    LLVMTypeRef type = LLVMFunctionType(i64_, &i64_, 1, 0);
+    compiled_ = LLVMAddFunction(module_, "run", type);
+    LLVMPositionBuilderAtEnd(builder_, NewBlock());
+    state_ = LLVMGetParam(compiled_, 0);
+    V arguments[1 + kEnds] = {state_};
+    for (unsigned i = 0; i < kEnds; ++i) arguments[1 + i] = Member(8 * i);
+    const Callee& body = functions_[0];
+    LLVMBuildRet(builder_, LLVMBuildCall2(builder_, body.type, body.function, arguments, 1 + kEnds, ""));
   }
 
   LLVMBasicBlockRef BlockOf(uint32_t index) {
@@ -401,13 +415,16 @@ class FunctionCompiler : private Emitter {
   const Program& program_;
   const Image& image_;
   const CompilerServices& services_;
+  const bool fixed_;  // the packet's ends stay where they are
+  const bool told_;   // others look at the state while the program runs
   std::map<uint32_t, Callee> functions_;
   // Of the function being compiled.
   V compiled_ = nullptr;
   bool first_ = false;
-  V state_ = nullptr;
   V arguments_ = nullptr;
+  V ends_[kEnds] = {};
   V outer_top_ = nullptr;
+  V top_ = nullptr;
   V stack_ = nullptr;
   uint32_t stack_bytes_ = 0;
   std::vector<bool> is_head_;

@@ -7,8 +7,18 @@
 
 namespace halfpage::bpf {
 
-// Adds the functions of `program` to `module`; the program itself is `run`, of type CompiledFunction.
+// The program as a function of the state and of what it says of data, data_end and data_meta.
+inline constexpr char kBody[] = "body";
+
+// Whether anything but the program's own code sees the state before a fault: helpers, functions of the program, loads
+// through pointers of unknown kind. The state must hold the packet's ends for those, else at a fault only.
+bool TellsState(const Program& program);
+
+// Adds the functions of `program` to `module`: kBody, and the program itself as `run`, of type CompiledFunction.
 void CompileFunctions(const Program& program, const CompilerServices& services, LLVMContextRef context,
                       LLVMModuleRef module);
+
+// Adds `run_burst`, of type CompiledBurst, to a module that has kBody.
+void CompileBurst(const Program& program, const FrameLayout& layout, LLVMContextRef context, LLVMModuleRef module);
 
 }  // namespace halfpage::bpf
