@@ -4,6 +4,8 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace halfpage {
@@ -17,14 +19,23 @@ struct BurstFacts {
   rte_mempool* pool = nullptr;
 };
 
+// data_off, refcnt, nb_segs and port: one word that drivers write at once, too. Read as rte_mbuf_refcnt_read() reads.
+inline uint64_t RearmWord(const rte_mbuf* frame) {
+  static_assert(std::endian::native == std::endian::little);
+  static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, rearm_data) + 2);
+  static_assert(offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, rearm_data) + 4);
+  return __atomic_load_n(reinterpret_cast<const uint64_t*>(&frame->rearm_data), __ATOMIC_RELAXED);
+}
+inline constexpr uint64_t kHoldersAndSegments = 0x0000'ffff'ffff'0000;
+inline constexpr uint64_t kOneHolderOneSegment = 0x0000'0001'0001'0000;
+
 // One pass over a burst of at least one frame.
 inline BurstFacts Survey(rte_mbuf* const* frames, uint16_t n) {
   BurstFacts facts;
   facts.pool = frames[0]->pool;
   uint64_t foreign = 0;
   uint64_t flags = 0;
-  uint32_t shared = 0;
-  uint32_t segments = 0;
+  uint64_t holders_and_segments = 0;
   for (uint16_t i = 0; i < n; ++i) {
     const rte_mbuf* frame = frames[i];
     const uint32_t length = frame->pkt_len;
@@ -32,11 +43,11 @@ inline BurstFacts Survey(rte_mbuf* const* frames, uint16_t n) {
     facts.longest = length > facts.longest ? length : facts.longest;
     foreign |= reinterpret_cast<uintptr_t>(frame->pool) ^ reinterpret_cast<uintptr_t>(facts.pool);
     flags |= frame->ol_flags;
-    shared |= rte_mbuf_refcnt_read(frame) ^ 1u;
-    segments |= frame->nb_segs ^ 1u;
+    holders_and_segments |= RearmWord(frame) ^ kOneHolderOneSegment;
   }
-  facts.chained = segments != 0;
-  facts.simple = (foreign | shared | segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  holders_and_segments &= kHoldersAndSegments;
+  facts.chained = holders_and_segments >> 32 != 0;
+  facts.simple = (foreign | holders_and_segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
   return facts;
 }
 

@@ -64,7 +64,7 @@ class ObjectProgram {
   template <bool kReshapes>
   int RunFrames(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Lane* lane) const;
   int RunBursts(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Lane* lane) const;
-  int Sum(const uint32_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const;
+  int Sum(const uint8_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const;
   void RecordFault(const Program& owner, Verdicts* verdicts, Lane* lane) const;
   DeviceIndex TargetOf(const bpf::RedirectTarget& redirect, uint32_t worker) const;
   void FindTargets(const bpf::RedirectTarget* redirects, uint16_t n, uint32_t worker, DeviceIndex* targets) const;

@@ -14,8 +14,9 @@ namespace {
 
 constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
 constexpr auto kRedirect = static_cast<uint8_t>(XdpAction::kRedirect);
-constexpr uint8_t kUnknown = kXdpActions;  // in the packed counts only
-constexpr uint32_t kTimedEvery = 64;       // bursts
+constexpr uint8_t kUnknown = bpf::kUnknownVerdict;
+static_assert(kUnknown == kXdpActions);
+constexpr uint32_t kTimedEvery = 64;  // bursts
 
 rte_mbuf* FrameOf(const bpf::RunState& state) {
   return static_cast<rte_mbuf*>(state.frame);
@@ -134,20 +135,19 @@ void ObjectProgram::RecordFault(const Program& owner, Verdicts* verdicts, Lane* 
 }
 
 // What programs said, counted and told as Program::Run() tells it.
-int ObjectProgram::Sum(const uint32_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const {
+int ObjectProgram::Sum(const uint8_t* said, uint16_t n, Verdicts* verdicts, Lane* lane) const {
   lane->runs.Add(n);
-  const uint32_t first = said[0];
-  uint32_t different = 0;
-  for (uint16_t i = 1; i < n; ++i) different |= said[i] ^ first;
+  const uint8_t first = said[0];
+  uint8_t different = 0;
+  for (uint16_t i = 1; i < n; ++i) different = static_cast<uint8_t>(different | (said[i] ^ first));
   if (__builtin_expect(different == 0 && first < kXdpActions, 1)) {
     lane->verdicts[first].Add(n);
-    return static_cast<int>(first);
+    return first;
   }
   uint64_t counts = 0;  // 8 bits for each action
   for (uint16_t i = 0; i < n; ++i) {
-    const uint8_t action = said[i] < kXdpActions ? static_cast<uint8_t>(said[i]) : kUnknown;
-    counts += uint64_t{1} << (8 * action);
-    verdicts->action[i] = action == kUnknown ? kAborted : action;
+    counts += uint64_t{1} << (8 * said[i]);
+    verdicts->action[i] = said[i] == kUnknown ? kAborted : said[i];
   }
   for (int a = 0; a < kXdpActions; ++a) lane->verdicts[a].Add(counts >> (8 * a) & 255);
   const uint64_t unknown = counts >> (8 * kUnknown) & 255;
@@ -159,7 +159,7 @@ int ObjectProgram::Sum(const uint32_t* said, uint16_t n, Verdicts* verdicts, Lan
 int ObjectProgram::RunBursts(const Program& owner, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts,
                              Lane* lane) const {
   bpf::RunState& state = lane->state;
-  uint32_t said[kMaxBurst];
+  uint8_t said[kMaxBurst];
   bpf::RedirectTarget redirects[kMaxBurst];
   state.chain = nullptr;
   uint16_t judged = 0;
@@ -186,7 +186,7 @@ int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint
   bpf::RunState& state = lane->state;
   const bpf::Program& program = *program_;
   uint8_t metadata[kMaxBurst];
-  uint32_t said[kMaxBurst];
+  uint8_t said[kMaxBurst];
   for (uint16_t i = 0; i < n; ++i) {
     rte_mbuf* frame = frames[i];
     PointAt(&state, frame);
@@ -199,7 +199,8 @@ int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint
       state.frame = frame;
       state.chain = frame->nb_segs == 1 ? nullptr : &kChainCalls;
     }
-    said[i] = program.RunNext(&state);
+    const uint32_t verdict = program.RunNext(&state);
+    said[i] = verdict < kXdpActions ? static_cast<uint8_t>(verdict) : kUnknown;
     if (kReshapes) {
       StoreEnds(state, frame);
       metadata[i] = static_cast<uint8_t>(state.data - state.data_meta);

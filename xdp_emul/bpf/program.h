@@ -52,8 +52,10 @@ struct FrameLayout {
 // Compiled code of a program: as Interpret(), same checks, same faults. `run_burst` is null unless a layout of frames
 // was given. `discard(owner)` gives its memory back.
 using CompiledFunction = uint64_t (*)(RunState* state);
-using CompiledBurst = uint64_t (*)(RunState* state, void* const* frames, uint64_t n, uint32_t* verdicts,
+using CompiledBurst = uint64_t (*)(RunState* state, void* const* frames, uint64_t n, uint8_t* verdicts,
                                    RedirectTarget* targets);
+// What RunBurst() makes of a verdict that is no XdpAction.
+inline constexpr uint8_t kUnknownVerdict = 5;
 struct CompiledCode {
   CompiledFunction run = nullptr;
   CompiledBurst run_burst = nullptr;
@@ -114,7 +116,7 @@ class Program {
   // metadata. Gives how many were judged: all, or those up to the first that failed, which state->fault then tells. The
   // ends that state describes are left where the last frame has them: not for programs that move them. `targets` is
   // written where redirects(). Hot, as RunNext().
-  uint64_t RunBurst(RunState* state, void* const* frames, uint64_t n, uint32_t* verdicts,
+  uint64_t RunBurst(RunState* state, void* const* frames, uint64_t n, uint8_t* verdicts,
                     RedirectTarget* targets) const {
     state->frame_top = state->stack;
     state->fault.kind = FaultKind::kNone;

@@ -40,8 +40,11 @@ class BurstCompiler : private Emitter {
     LLVMTypeRef type = LLVMFunctionType(i64_, types.data(), 1 + kEnds, 0);
     V verdict = LLVMBuildCall2(builder_, type, body, arguments, 1 + kEnds, "");
     V good = NoFault();
-    verdict = LLVMBuildSelect(builder_, good, verdict, Number(0), "");
-    StoreAt(Element(LLVMGetParam(burst, 3), index, 4), verdict, 4);
+    V word = LLVMBuildTrunc(builder_, verdict, i32_, "");
+    V unknown = LLVMConstInt(i32_, kUnknownVerdict, 0);
+    word = LLVMBuildSelect(builder_, Is(LLVMIntULT, word, unknown), word, unknown, "");
+    word = LLVMBuildSelect(builder_, good, word, LLVMConstInt(i32_, 0, 0), "");
+    StoreAt(AddOf(LLVMGetParam(burst, 3), index), word, 1);
     if (program_.redirects()) StoreTarget(Element(LLVMGetParam(burst, 4), index, sizeof(RedirectTarget)));
     V next = AddOf(index, Number(1));
     LLVMBuildCondBr(builder_, Both(good, Is(LLVMIntULT, next, n)), turn, end);
