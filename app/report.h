@@ -26,9 +26,11 @@ std::string StatisticsBlock(const Snapshot& now, const Snapshot& before);
 // The block of one of them.
 std::string PortStatistics(const Snapshot& now, const Snapshot& before, size_t device);
 
-// Parts of the report: verdicts by device with their notes; a line or more for each pool.
+// Parts of the report: verdicts by device with their notes; a line or more for each pool, and for each object's
+// program.
 std::string VerdictText(const Snapshot& snapshot);
 std::string PoolText(const Snapshot& snapshot);
+std::string ObjectText(const Snapshot& snapshot);
 
 // Tables of traffic, verdicts, rules, sinks and pools; the ledger, what is still out, the rate. Ends with a newline.
 std::string TextReport(const RunResult& result);

@@ -238,6 +238,10 @@ uint64_t PerSecond(uint64_t now, uint64_t before, double seconds) {
 
 }  // namespace
 
+std::string ObjectText(const Snapshot& snapshot) {
+  return ObjectLines(snapshot);
+}
+
 std::string VerdictText(const Snapshot& snapshot) {
   return VerdictTable(snapshot);
 }

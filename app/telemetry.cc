@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "app/ledger.h"
 #include "app/snapshot_json.h"
@@ -166,6 +167,47 @@ int TellLedger(const Snapshot& snapshot, rte_tel_data* reply) {
   return 0;
 }
 
+// "MAP" or "MAP,FROM": entries by key, a value for all or one for each worker.
+int TellEntries(const ObjectMaps& maps, const char* parameters, rte_tel_data* reply) {
+  const std::pair<std::string, std::string> words =
+      absl::StrSplit(parameters == nullptr ? "" : parameters, absl::MaxSplits(',', 1));
+  size_t from = 0;
+  if (words.first.empty() || !Number(words.second, &from)) return -EINVAL;
+  const auto map = FindMap(maps, words.first);
+  if (!map.ok()) return absl::IsNotFound(map.status()) ? -ENOENT : -EINVAL;
+  const auto entries = ReadMapEntries(*map, from, kPage);
+  if (!entries.ok()) return -EINVAL;
+  rte_tel_data_start_array(reply, RTE_TEL_STRING_VAL);
+  size_t bytes = 0;
+  for (size_t i = 0; i < entries->size() && bytes < kReplyBytes; ++i) {
+    const MapEntryText& entry = (*entries)[i];
+    const std::string text = absl::StrCat(entry.key, ": ", absl::StrJoin(entry.values, " "));
+    rte_tel_data_add_array_string(reply, text.substr(0, RTE_TEL_MAX_STRING_LEN - 1).c_str());
+    bytes += text.size() + 4;
+  }
+  return 0;
+}
+
+int ListMaps(const ObjectMaps& maps, const char* parameters, rte_tel_data* reply) {
+  size_t from = 0;
+  if (!Number(parameters == nullptr ? "" : parameters, &from)) return -EINVAL;
+  rte_tel_data_start_array(reply, RTE_TEL_STRING_VAL);
+  const std::vector<std::string> names = MapNames(maps);
+  for (size_t i = from; i < names.size() && i < from + kPage; ++i)
+    rte_tel_data_add_array_string(reply, names[i].c_str());
+  return 0;
+}
+
+// "/halfpage/bpf/maps" and "/halfpage/bpf/entries".
+int TellMaps(const Topology& topology, bool list, const char* parameters, rte_tel_data* reply) {
+  int result = 0;
+  const absl::Status status = topology.WithObjectMaps([&](const ObjectMaps& maps) {
+    result = list ? ListMaps(maps, parameters, reply) : TellEntries(maps, parameters, reply);
+    return absl::OkStatus();
+  });
+  return status.ok() ? result : -EINVAL;
+}
+
 // Of all commands: "/halfpage/FAMILY/list|info|stats", "/halfpage/ledger", "/halfpage/info". Called by telemetry's
 // threads.
 int Answer(const char* command, const char* parameters, rte_tel_data* reply) {
@@ -173,6 +215,7 @@ int Answer(const char* command, const char* parameters, rte_tel_data* reply) {
   const std::lock_guard<std::mutex> lock(source.mutex);
   if (source.topology == nullptr) return -ENODEV;
   const std::vector<std::string> path = absl::StrSplit(command, '/', absl::SkipEmpty());
+  if (path.size() == 3 && path[1] == "bpf") return TellMaps(*source.topology, path[2] == "maps", parameters, reply);
   const Snapshot snapshot = source.topology->Read();
   if (path.size() == 2 && path[1] == "ledger") return TellLedger(snapshot, reply);
   const Json json = SnapshotJson(snapshot);
@@ -208,6 +251,8 @@ absl::StatusOr<Telemetry> Telemetry::Start(const Topology& topology) {
       {"/halfpage/programs/list", "Programs of objects. Parameters: none, or from which on"},
       {"/halfpage/programs/info", "What a program is. Parameters: NAME"},
       {"/halfpage/programs/stats", "What a program has counted. Parameters: NAME[,FROM]"},
+      {"/halfpage/bpf/maps", "Maps of objects, PROGRAM/MAP. Parameters: none, or from which on"},
+      {"/halfpage/bpf/entries", "Entries of a map, 64 at a time. Parameters: MAP or PROGRAM/MAP[,FROM]"},
       {"/halfpage/sinks/list", "Sinks. Parameters: none, or from which on"},
       {"/halfpage/sinks/info", "What a sink is. Parameters: NAME"},
       {"/halfpage/sinks/stats", "What a sink has counted. Parameters: NAME[,FROM]"},

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "app/config.h"
 #include "app/device.h"
 #include "app/leaks.h"
+#include "app/map_commands.h"
 #include "app/redirects.h"
 #include "app/snapshot.h"
 #include "app/worker.h"
@@ -75,6 +77,9 @@ class Topology {
   absl::Status SetUp(DeviceIndex device, bool up);
   absl::Status SetPromiscuous(DeviceIndex device, bool on);
   absl::Status SetLink(DeviceIndex device, bool up);
+
+  // The maps of objects in use, each set once, and what `use` makes of them. Any thread; programs stay meanwhile.
+  absl::Status WithObjectMaps(const std::function<absl::Status(const ObjectMaps&)>& use) const;
 
   // Who holds buffers for `older_than` seconds or longer, in words, pool by pool.
   std::string HeldText(double older_than) const;

@@ -319,6 +319,18 @@ Snapshot Topology::Read() const {
   return out;
 }
 
+absl::Status Topology::WithObjectMaps(const std::function<absl::Status(const ObjectMaps&)>& use) const {
+  const std::lock_guard<std::mutex> lock(changing_);
+  ObjectMaps maps;
+  for (const Program& program : programs_) {
+    if (program.object() == nullptr) continue;
+    const bpf::MapSet* set = &program.object()->maps();
+    const auto same = [&](const auto& each) { return each.second == set; };
+    if (std::none_of(maps.begin(), maps.end(), same)) maps.emplace_back(program.name(), set);
+  }
+  return use(maps);
+}
+
 absl::StatusOr<HeldBuffers> Topology::FindHeldBuffers(size_t pool, double older_than, size_t most) const {
   return FindHeld(pools_[pool], stages_, older_than, most);
 }

@@ -75,6 +75,22 @@ bool ParseBytes(absl::string_view text, size_t size, std::string* bytes) {
   return bytes->size() == size;
 }
 
+// "packets=5,addr=hex:0a000001". False for a name that is not there, or what is no field of its size.
+bool ParseNamed(absl::string_view text, size_t size, const bpf::ValueLayout& fields, std::string* bytes) {
+  bytes->assign(size, '\0');
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> words = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&](const bpf::ValueField& each) { return each.name == words.first; });
+    if (field == fields.end() || field->first_bit % 8 != 0 || field->bits % 8 != 0) return false;
+    std::string own;
+    if (!AppendField(std::string(words.second), true, field->bits / 8, &own) || own.size() != field->bits / 8)
+      return false;
+    bytes->replace(field->first_bit / 8, own.size(), own);
+  }
+  return true;
+}
+
 std::string Hex(const uint8_t* bytes, size_t size) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), size));
 }
@@ -108,6 +124,25 @@ void DumpMap(bpf::Map* map, std::string* text) {
 
 }  // namespace
 
+absl::StatusOr<std::string> ParseMapBytes(absl::string_view where, absl::string_view which, absl::string_view text,
+                                          const bpf::MapSpec& spec) {
+  const bool key = which == "key";
+  const uint32_t size = key ? spec.key_size : spec.value_size;
+  const bpf::ValueLayout& fields = key ? spec.key_fields : spec.value_fields;
+  std::string bytes;
+  const bool named = text.find('=') != absl::string_view::npos;
+  if (named ? ParseNamed(text, size, fields, &bytes) : ParseBytes(text, size, &bytes)) return bytes;
+  std::vector<std::string> names;
+  for (const bpf::ValueField& field : fields) {
+    if (!field.name.empty()) names.push_back(field.name);
+  }
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%sthe %s `%s` is not %d bytes, as map %s has them; write numbers (5, or 5:2 for two bytes), addresses or "
+      "hex:0a0b, with commas in between%s",
+      where, which, text, size, spec.name,
+      names.empty() ? "" : absl::StrCat(", or NAME=FIELD for ", ListNames(names))));
+}
+
 absl::Status PutIntoMap(absl::string_view where, absl::string_view name, absl::string_view key_text,
                         absl::string_view value_text, const bpf::MapSet& maps) {
   bpf::Map* map = maps.Find(name);
@@ -118,18 +153,12 @@ absl::Status PutIntoMap(absl::string_view where, absl::string_view name, absl::s
                                                       DidYouMean(name, names), ListNames(names)));
   }
   const bpf::MapSpec& spec = map->spec();
-  std::string key;
-  std::string value;
-  const auto wrong = [&](const char* which, absl::string_view text, uint32_t size) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%sthe %s `%s` is not %d bytes, as map %s has them; write numbers (5, or 5:2 for two bytes), addresses or "
-        "hex:0a0b, with commas in between",
-        where, which, text, size, spec.name));
-  };
-  if (!ParseBytes(key_text, spec.key_size, &key)) return wrong("key", key_text, spec.key_size);
-  if (!ParseBytes(value_text, spec.value_size, &value)) return wrong("value", value_text, spec.value_size);
-  const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key.data()),
-                                   reinterpret_cast<const uint8_t*>(value.data()), BPF_ANY);
+  const auto key = ParseMapBytes(where, "key", key_text, spec);
+  if (!key.ok()) return key.status();
+  const auto value = ParseMapBytes(where, "value", value_text, spec);
+  if (!value.ok()) return value.status();
+  const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key->data()),
+                                   reinterpret_cast<const uint8_t*>(value->data()), BPF_ANY);
   if (error == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("%smap %s has %d entries and does not take it: %s", where,
                                                     spec.name, spec.max_entries, strerror(-error)));

@@ -33,7 +33,7 @@ absl::Status Load(Session& session, const Words& words) {
 const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"control", "help", "list all commands", Help},
-      {"control", "help <topic>", "list those of a topic: control, display, config, ports, xdp", Help},
+      {"control", "help <topic>", "list those of a topic: control, display, config, ports, xdp, bpf", Help},
       {"control", "start", "start forwarding", StartForwarding},
       {"control", "stop", "stop forwarding once rings are empty, and show what was forwarded", StopForwarding},
       {"control", "load <file>", "run the commands in a file", Load},
@@ -99,6 +99,11 @@ const std::vector<Command>& Commands() {
       {"xdp", "xdp detach <device>", "no program: everything passes", Xdp},
       {"xdp", "xdp verdict <program> pass|drop|tx|aborted", "what a program says; of a filter: where no rule matches",
        Xdp},
+      {"bpf", "show bpf maps|programs", "maps of objects; their programs: runs, verdicts, faults, time, run by whom",
+       ShowBpf},
+      {"bpf", "bpf map dump <map>", "entries of a map, or of PROGRAM/MAP; of arrays those that are not 0", MapEdit},
+      {"bpf", "bpf map get|delete <map> <key>", "one entry; keys are written as in the configuration", MapEdit},
+      {"bpf", "bpf map set <map> <key> <value>", "an entry, for all workers; frames go on meanwhile", MapEdit},
   };
   return commands;
 }
@@ -114,7 +119,7 @@ absl::StatusOr<std::string> CommandHelp(const std::string& topic) {
   }
   if (!text.empty()) return text;
   return absl::NotFoundError(
-      absl::StrFormat("no topic %s; there are control, display, config, ports, xdp, all", topic));
+      absl::StrFormat("no topic %s; there are control, display, config, ports, xdp, bpf, all", topic));
 }
 
 }  // namespace halfpage

@@ -10,7 +10,7 @@
 namespace halfpage {
 
 struct Command {
-  const char* topic;    // "control", "display", "config", "ports", "xdp"
+  const char* topic;    // "control", "display", "config", "ports", "xdp", "bpf"
   const char* grammar;  // words; `a|b` is one of them, `<what>` any
   const char* help;
   // Says what there is to say into session.out. Errors: what is wrong with the words (InvalidArgument, NotFound), or
@@ -42,6 +42,8 @@ absl::Status SetRecycle(Session& session, const Words& words);
 absl::Status SetLog(Session& session, const Words& words);
 absl::Status Port(Session& session, const Words& words);
 absl::Status Xdp(Session& session, const Words& words);
+absl::Status ShowBpf(Session& session, const Words& words);
+absl::Status MapEdit(Session& session, const Words& words);
 absl::Status Dump(Session& session, const Words& words);
 
 }  // namespace halfpage

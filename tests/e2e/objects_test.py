@@ -148,6 +148,64 @@ def _():
     tap.expect(verdicts(report) == {'aborted': 1} and report['objects'][0]['unknown'] == 1, report['objects'])
 
 
+def typed(folder, lines, programs, *arguments, count=0):
+    """Runs prompt commands; frames flow from veth1 to veth0 once they say `start`."""
+    (folder / 'run.yaml').write_text(HEAD + 'programs:\n' + programs + '''veth:
+  - {name: a, ring: 256, ends: [{name: veth0, program: gate, sink: stack}, {name: veth1}]}
+sinks:
+  - {name: stack, kind: count}
+traffic:
+''' + f'  - {{name: mix, into: veth1, pool: packets, count: {count}, sizes: [64], rate: 400000}}\n')
+    return halfpage('--config', folder / 'run.yaml', '-i', *arguments, stdin=''.join(f'{line}\n' for line in lines), cwd=folder)
+
+
+@tap.subtest('maps are listed, read by their fields, set and emptied from the prompt; what is wrong says what is there')
+def _():
+    maps = f'  - {{name: gate, kind: object, object: {OBJECTS / "maps.bpf.o"}, function: count}}\n'
+    with scratch() as folder:
+        ended = typed(folder, [
+            'show bpf maps', 'show bpf programs', 'bpf map set flows 02:00:00:00:00:07 packets=5,bytes=0x700',
+            'bpf map get flows 02:00:00:00:00:07', 'bpf map set percpu 3 1:8,2:8', 'bpf map dump percpu',
+            'bpf map set outs 2 veth1', 'bpf map dump outs', 'bpf map get .bss 0', 'bpf map delete gate/flows 02:00:00:00:00:07',
+            'bpf map dump flows', 'quit'], maps)
+        expect_good(ended)
+        for said in ('gate/flows: hash, key 6, value 16, at most 16 entries', 'gate/percpu: percpu_array',
+                     'program gate: count of ', '{address: 020000000007}: {packets: 5, bytes: 1792}', '3: {packets: 1, bytes: 2}',
+                     '2: 2\n', '{seen: 0}', '0 entries'):
+            tap.expect(said in ended.out, f'not said: {said}', ended)
+        wrong = {'bpf map dump flaws': ('gate/flows',),
+                 'bpf map set flows hex:00 5': ('`hex:00`', '6 bytes', 'hex:0a0b', 'address'),
+                 'bpf map set flows 1 packts=5': ('packts=5', '16 bytes', 'packets'),
+                 'bpf map get flows 02:00:00:00:00:07': ('no entry',),
+                 'bpf map delete array 1': ('array', 'set it to 0'),
+                 'bpf map set outs 9 veth1': ('8 entries',)}
+        ended = typed(folder, [*wrong, 'quit'], maps, '--keep-going')
+        for command, words in wrong.items():
+            for word in words:
+                tap.expect(word in ended.err, f'{command}: stderr does not say: {word}', ended)
+
+
+@tap.subtest('objects replace each other and maps are edited while frames flow, and not one is lost')
+def _():
+    frames = 400000
+    programs = (f'  - {{name: gate, kind: object, object: {OBJECTS / "maps.bpf.o"}, function: count}}\n'
+                f'  - {{name: other, kind: object, object: {OBJECTS / "basic.bpf.o"}, function: pass}}\n')
+    lines = ['start']
+    for turn in range(60):
+        lines += [f'xdp replace veth0 {"other" if turn % 2 == 0 else "gate"}', f'bpf map set flows {turn % 20} {turn},1',
+                  'bpf map dump array', f'bpf map set .data 0 hex:{turn:02x}{"00" * 15}']
+    with scratch() as folder:
+        lines += ['set rate mix 0', 'stop', 'quit']
+        ended = typed(folder, lines, programs, '--json', folder / 'report.json', '--keep-going', count=frames)
+        report = json.loads((folder / 'report.json').read_text())
+    sent = report['traffic'][0]['generated']
+    gate, other = report['objects']
+    tap.expect(sent > 1000 and gate['runs'] > 0 and other['runs'] > 0, report['objects'], ended)
+    tap.expect(gate['runs'] + other['runs'] == sent, report['objects'], sent)
+    tap.expect(report['devices'][0]['received'] == sent and verdicts(report) == {'pass': sent}, report['devices'][0])
+    tap.expect(report['sinks'][0]['frames'] == sent, report['sinks'])
+
+
 @tap.subtest('what is wrong with an object is told before the run, with the key that says it')
 def _():
     cases = [

@@ -30,11 +30,12 @@ veth:
   - {name: pair, ends: [{name: veth0, program: web, sink: stack}, {name: veth1}]}
 programs:
   - {name: web, kind: filter, rules: [{name: rule web, protocol: udp, destination_port: 9, verdict: drop}], default: pass}
+  - {name: tally, kind: object, object: OBJECT, function: count, jit: 'off', maps: [{map: words, key: 3, value: 9}]}
 sinks:
   - {name: stack, kind: count}
 traffic:
   - {name: mix, into: veth1, ports: 2, rate: 100000}
-''')
+'''.replace('OBJECT', str(launch.HALFPAGE.parents[1] / 'tests/bpf/maps.bpf.o')))
     return path
 
 
@@ -151,7 +152,7 @@ def _():
 def _():
     if TELEMETRY is None:
         raise tap.Skip('no dpdk-telemetry.py')
-    things = {'pools': 'packets', 'veth': 'veth1', 'sinks': 'stack', 'traffic': 'mix', 'workers': '1'}
+    things = {'pools': 'packets', 'veth': 'veth1', 'sinks': 'stack', 'traffic': 'mix', 'workers': '1', 'programs': 'tally'}
     with running() as run:
         lists = run.ask(*(f'/halfpage/{family}/list' for family in things))
         for (family, name), listed in zip(things.items(), lists):
@@ -161,8 +162,9 @@ def _():
                 tap.expect(isinstance(reply, dict) and reply, kind, reply)
         wrong = ['/halfpage/veth/info', '/halfpage/veth/stats,nobody', '/halfpage/veth/stats,veth0,x', '/halfpage/pools/list,x']
         tap.expect(run.ask(*wrong) == [None] * len(wrong), run.ask(*wrong))
-        programs, info = run.ask('/halfpage/programs/list', '/halfpage/info')
-        tap.expect(programs == [] and info['forwarding'] == 1, programs, info)
+        maps, words, info = run.ask('/halfpage/bpf/maps', '/halfpage/bpf/entries,tally/words', '/halfpage/info')
+        tap.expect('tally/flows' in maps and words == ['3: 9'] and info['forwarding'] == 1, maps, words, info)
+        tap.expect(run.ask('/halfpage/bpf/entries,nothing', '/halfpage/bpf/entries') == [None] * 2, maps)
         ended, _ = run.end()
     tap.expect(ended.code == 0, ended)
 

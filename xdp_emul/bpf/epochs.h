@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 namespace halfpage::bpf {
@@ -12,9 +13,11 @@ class Epochs {
  public:
   static constexpr uint32_t kNobody = UINT32_MAX;
 
-  explicit Epochs(uint32_t workers) : slots_(workers) {}
+  explicit Epochs(uint32_t workers) : slots_(size_t{workers} + 1) {}
 
-  uint32_t workers() const { return static_cast<uint32_t>(slots_.size()); }
+  uint32_t workers() const { return static_cast<uint32_t>(slots_.size()) - 1; }
+  // The number behind the workers': of who reads maps from outside, one at a time (ControlRead).
+  uint32_t outsider() const { return workers(); }
 
   // Around each burst that worker `worker` gives to programs; pointers into maps hold in between.
   void Enter(uint32_t worker) { slots_[worker].epoch.store(now_.load(), std::memory_order_seq_cst); }
@@ -24,7 +27,7 @@ class Epochs {
   uint64_t Stamp() { return now_.fetch_add(1); }
   // Whether no worker but `except` can still hold what got `stamp`. Any thread.
   bool Passed(uint64_t stamp, uint32_t except = kNobody) const {
-    for (uint32_t worker = 0; worker < workers(); ++worker) {
+    for (uint32_t worker = 0; worker < slots_.size(); ++worker) {
       if (worker != except && slots_[worker].epoch.load() <= stamp) return false;
     }
     return true;
@@ -37,6 +40,23 @@ class Epochs {
   };
   alignas(64) std::atomic<uint64_t> now_{1};
   std::vector<Slot> slots_;
+  std::mutex outside_;
+  friend class ControlRead;
+};
+
+// While it lives, what the control side has found in a map is not used again. Waits for another one to end.
+class ControlRead {
+ public:
+  explicit ControlRead(Epochs* epochs) : epochs_(epochs), lock_(epochs->outside_) {
+    epochs_->Enter(epochs_->outsider());
+  }
+  ~ControlRead() { epochs_->Leave(epochs_->outsider()); }
+  ControlRead(const ControlRead&) = delete;
+  ControlRead& operator=(const ControlRead&) = delete;
+
+ private:
+  Epochs* epochs_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace halfpage::bpf

@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "xdp_emul/bpf/core_relocations.h"
 #include "xdp_emul/bpf/elf_image.h"
+#include "xdp_emul/bpf/value_layout.h"
 
 namespace halfpage::bpf {
 namespace {
@@ -91,7 +92,19 @@ MapSpec SpecOf(const bpf_map* map) {
   return spec;
 }
 
-MapSpec ReadMap(bpf_map* map) {
+// The types of globals are those of their section.
+void ReadTypes(const bpf_map* map, const btf* types, MapSpec* spec) {
+  if (types == nullptr) return;
+  uint32_t value = bpf_map__btf_value_type_id(map);
+  if (value == 0 && spec->internal) {
+    const int section = btf__find_by_name_kind(types, spec->name.c_str(), BTF_KIND_DATASEC);
+    value = section > 0 ? static_cast<uint32_t>(section) : 0;
+  }
+  spec->key_fields = ReadLayout(types, spec->internal ? 0 : bpf_map__btf_key_type_id(map), spec->key_size);
+  spec->value_fields = ReadLayout(types, value, spec->value_size);
+}
+
+MapSpec ReadMap(bpf_map* map, const btf* types) {
   MapSpec spec = SpecOf(map);
   if (spec.internal) {
     // "prefix.rodata", the prefix being the file's name: the section is the name that people know.
@@ -102,6 +115,7 @@ MapSpec ReadMap(bpf_map* map) {
     if (bytes != nullptr) spec.initial.assign(static_cast<const char*>(bytes), size);
     spec.initial.resize(spec.value_size);
   }
+  ReadTypes(map, types, &spec);
   const bpf_map* inner = bpf_map__inner_map(map);
   if (inner != nullptr) spec.inner = std::make_shared<MapSpec>(SpecOf(inner));
   return spec;
@@ -164,7 +178,7 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
   Object object;
   object.path = path;
   bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, raw) object.maps.push_back(ReadMap(map));
+  bpf_object__for_each_map(map, raw) object.maps.push_back(ReadMap(map, bpf_object__btf(raw)));
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, raw) {
     if (bpf_program__autoload(program)) object.programs.push_back(ReadProgram(program));

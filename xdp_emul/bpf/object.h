@@ -13,6 +13,16 @@
 
 namespace halfpage::bpf {
 
+// A number or a run of bytes inside a key or value, as the object's types (BTF) name it.
+struct ValueField {
+  std::string name;  // "addr.port", "slots[2]"; empty where key or value is nothing but this
+  uint32_t first_bit = 0;
+  uint32_t bits = 0;
+  bool is_signed = false;
+  bool is_bytes = false;  // told in hexadecimal: byte arrays, addresses, numbers in network order
+};
+using ValueLayout = std::vector<ValueField>;
+
 // A map as its object defines it.
 struct MapSpec {
   std::string name;
@@ -20,11 +30,12 @@ struct MapSpec {
   uint32_t key_size = 0;
   uint32_t value_size = 0;
   uint32_t max_entries = 0;
-  uint32_t flags = 0;                // BPF_F_*
-  bool internal = false;             // holds global variables: one entry, .data, .rodata, .bss
-  std::string initial;               // bytes of the global variables; empty for other maps
-  std::shared_ptr<MapSpec> inner;    // what a map of maps holds
-  std::vector<std::string> targets;  // by slot: the map or program that the object puts there, "" for none
+  uint32_t flags = 0;                    // BPF_F_*
+  bool internal = false;                 // holds global variables: one entry, .data, .rodata, .bss
+  std::string initial;                   // bytes of the global variables; empty for other maps
+  std::shared_ptr<MapSpec> inner;        // what a map of maps holds
+  ValueLayout key_fields, value_fields;  // empty where the object does not say
+  std::vector<std::string> targets;      // by slot: the map or program that the object puts there, "" for none
 };
 
 // One program of the object with the functions it calls behind it, calls and map references resolved: an LD_IMM64 with

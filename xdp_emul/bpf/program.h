@@ -24,7 +24,7 @@ class MapSet {
   // Map::Create and Program::Create, and InvalidArgument for a slot that leads nowhere.
   static absl::StatusOr<std::unique_ptr<MapSet>> Create(const Object& object, uint32_t workers);
 
-  Epochs& epochs() { return epochs_; }
+  Epochs& epochs() const { return epochs_; }
   const std::vector<std::unique_ptr<Map>>& maps() const { return maps_; }
   // Null where there is none of this name.
   Map* Find(absl::string_view name) const;
@@ -36,7 +36,7 @@ class MapSet {
  private:
   explicit MapSet(uint32_t workers) : epochs_(workers) {}
   absl::Status Fill(const Object& object, const MapSpec& spec, Map* map);
-  Epochs epochs_;
+  mutable Epochs epochs_;
   std::vector<std::unique_ptr<Map>> maps_;
   std::vector<std::unique_ptr<Program>> programs_;  // go first
 };
