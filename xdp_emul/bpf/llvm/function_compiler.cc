@@ -373,6 +373,7 @@ class FunctionCompiler : private Emitter {
             } else {
               EmitHelper(index);
             }
+            for (int reg = 1; reg <= 5; ++reg) Set(reg, Number(0));  // as the interpreter leaves them
             break;
           }
           const auto target = static_cast<uint32_t>(insn.off);
