@@ -167,6 +167,7 @@ absl::Status DeleteMapEntry(const NamedMap& named, absl::string_view key_text) {
   if (!key.ok()) return key.status();
   const int error = (*map)->Delete(reinterpret_cast<const uint8_t*>(key->data()));
   if (error == 0) return absl::OkStatus();
+  if (error == -EPERM) return absl::FailedPreconditionError(BoundText(spec));
   return absl::NotFoundError(absl::StrFormat("map %s has no entry %s: %s", named.name, key_text, strerror(-error)));
 }
 

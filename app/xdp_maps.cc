@@ -124,6 +124,13 @@ void DumpMap(bpf::Map* map, std::string* text) {
 
 }  // namespace
 
+std::string BoundText(const bpf::MapSpec& spec) {
+  return absl::StrFormat(
+      "a map of the configuration stands for map %s (redirect_map) and says where its keys lead; write that one's "
+      "entries under maps:, or leave redirect_map out",
+      spec.name);
+}
+
 absl::StatusOr<std::string> ParseMapBytes(absl::string_view where, absl::string_view which, absl::string_view text,
                                           const bpf::MapSpec& spec) {
   const bool key = which == "key";
@@ -160,6 +167,7 @@ absl::Status PutIntoMap(absl::string_view where, absl::string_view name, absl::s
   const int error = map->UpdateAll(reinterpret_cast<const uint8_t*>(key->data()),
                                    reinterpret_cast<const uint8_t*>(value->data()), BPF_ANY);
   if (error == 0) return absl::OkStatus();
+  if (error == -EPERM) return absl::FailedPreconditionError(absl::StrCat(where, BoundText(spec)));
   return absl::InvalidArgumentError(absl::StrFormat("%smap %s has %d entries and does not take it: %s", where,
                                                     spec.name, spec.max_entries, strerror(-error)));
 }

@@ -14,6 +14,9 @@ namespace halfpage {
 absl::StatusOr<std::string> ParseMapBytes(absl::string_view where, absl::string_view which, absl::string_view text,
                                           const bpf::MapSpec& spec);
 
+// Why nothing is put into or taken out of a map that another one stands for (EPERM), and what to do.
+std::string BoundText(const bpf::MapSpec& spec);
+
 // Puts a value under a key of a map, the same for all workers. Key and value are fields with commas in between, in the
 // order of the structure: a number (little-endian, as wide as what is left where it is the last field, or with :1, :2,
 // :4, :8 behind it), an IPv4 or IPv6 address, a MAC address, or hex:0a0b. Where the object names fields, NAME=FIELD

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rte_byteorder.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <string.h>
 
@@ -32,6 +33,24 @@ inline const uint8_t* FrameBytes(const rte_mbuf* frame, uint32_t offset, uint32_
     return rte_pktmbuf_mtod_offset(frame, const uint8_t*, offset);
   }
   return static_cast<const uint8_t*>(rte_pktmbuf_read(frame, offset, length, scratch));
+}
+
+// Swaps source and destination MAC address. False, with nothing changed, where the first buffer has no whole Ethernet
+// header. Of its 14 bytes the addresses are the first 12: two overlapping words, each with its half in its new place.
+inline bool SwapAddresses(rte_mbuf* frame) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr uint64_t kAddress = (uint64_t{1} << 48) - 1;
+  if (rte_pktmbuf_data_len(frame) < RTE_ETHER_HDR_LEN) return false;
+  auto* const bytes = rte_pktmbuf_mtod(frame, uint8_t*);
+  uint64_t front;  // destination, two bytes of source
+  uint64_t back;   // source, EtherType
+  memcpy(&front, bytes, 8);
+  memcpy(&back, bytes + 6, 8);
+  const uint64_t new_front = (back & kAddress) | front << 48;
+  const uint64_t new_back = (back & ~kAddress) | (front & kAddress);
+  memcpy(bytes, &new_front, 8);
+  memcpy(bytes + 6, &new_back, 8);
+  return true;
 }
 
 inline uint16_t Load16(const uint8_t* bytes) {

@@ -19,15 +19,6 @@ int Alike(const Verdicts& verdicts, uint16_t n) {
   return different == 0 ? verdicts.action[0] : -1;
 }
 
-bool SwapAddresses(rte_mbuf* frame) {
-  if (rte_pktmbuf_data_len(frame) < sizeof(rte_ether_hdr)) return false;
-  auto* ethernet = rte_pktmbuf_mtod(frame, rte_ether_hdr*);
-  const rte_ether_addr source = ethernet->src_addr;
-  ethernet->src_addr = ethernet->dst_addr;
-  ethernet->dst_addr = source;
-  return true;
-}
-
 bool TouchFrame(Touch touch, rte_mbuf* frame, uint32_t* seen) {
   PacketHeaders headers;
   uint8_t scratch[sizeof(rte_ether_hdr)];

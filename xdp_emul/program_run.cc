@@ -1,9 +1,6 @@
 // Hot path: the built-in programs.
 #include <rte_ether.h>
 #include <rte_mbuf.h>
-#include <string.h>
-
-#include <bit>
 
 #include "xdp_emul/packet_headers.h"
 #include "xdp_emul/program.h"
@@ -47,21 +44,6 @@ constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
 constexpr auto kTx = static_cast<uint8_t>(XdpAction::kTx);
 constexpr auto kRedirect = static_cast<uint8_t>(XdpAction::kRedirect);
 
-// Both addresses are 12 of the first 14 bytes: two overlapping words, each with its half in its new place.
-void SwapAddresses(rte_mbuf* frame) {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr uint64_t kAddress = (uint64_t{1} << 48) - 1;
-  auto* const bytes = rte_pktmbuf_mtod(frame, uint8_t*);
-  uint64_t front;  // destination, two bytes of source
-  uint64_t back;   // source, EtherType
-  memcpy(&front, bytes, 8);
-  memcpy(&back, bytes + 6, 8);
-  const uint64_t new_front = (back & kAddress) | front << 48;
-  const uint64_t new_back = (back & ~kAddress) | (front & kAddress);
-  memcpy(bytes, &new_front, 8);
-  memcpy(bytes + 6, &new_back, 8);
-}
-
 }  // namespace
 
 int Program::RunConstant(const Program& program, rte_mbuf* const*, uint16_t, Verdicts*, Counter*) {
@@ -75,12 +57,11 @@ int Program::RunRedirect(const Program& program, rte_mbuf* const*, uint16_t n, V
 
 int Program::RunTransmit(const Program&, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
   uint16_t whole = 0;
-  while (whole < n && rte_pktmbuf_data_len(frames[whole]) >= sizeof(rte_ether_hdr)) SwapAddresses(frames[whole++]);
+  while (whole < n && SwapAddresses(frames[whole])) ++whole;
   if (__builtin_expect(whole == n, 1)) return kTx;
   for (uint16_t i = 0; i < n; ++i) {
-    const bool runt = rte_pktmbuf_data_len(frames[i]) < sizeof(rte_ether_hdr);
-    if (!runt && i > whole) SwapAddresses(frames[i]);
-    verdicts->action[i] = runt ? kAborted : kTx;
+    const bool swapped = i < whole || (i > whole && SwapAddresses(frames[i]));
+    verdicts->action[i] = swapped ? kTx : kAborted;
     verdicts->target[i] = kNoDevice;
   }
   return -1;

@@ -179,7 +179,7 @@ uint16_t Poll(ReceiveQueue& queue) {
   rte_mbuf* frames[kMaxBurst];
   queue.counters.polls.Add(1);
   // An empty ring is seen without a call of the driver.
-  const bool waiting = queue.ring == nullptr || !rte_ring_empty(queue.ring);
+  const bool waiting = queue.ring == nullptr || rte_ring_count(queue.ring) != 0;
   const uint16_t n = waiting ? rte_eth_rx_burst(queue.port, queue.queue, frames, queue.budget) : 0;
   if (n == 0) {
     queue.counters.empty_polls.Add(1);

@@ -185,6 +185,17 @@ def _():
                 tap.expect(word in ended.err, f'{command}: stderr does not say: {word}', ended)
 
 
+@tap.subtest('a map that one of the configuration stands for is edited there, and says so')
+def _():
+    program = (f'  - {{name: gate, kind: object, object: {OBJECTS / "maps.bpf.o"}, function: count, '
+               'maps: [{map: outs, redirect_map: ways}]}\nmaps:\n  - {name: ways, kind: devmap, entries: [{key: 0, device: veth1}]}\n')
+    edits = ['bpf map set outs 2 veth1', 'bpf map delete outs 0']
+    with scratch() as folder:
+        ended = typed(folder, [*edits, 'bpf map dump outs', 'quit'], program, '--keep-going')
+    tap.expect(ended.err.count('stands for map outs') == len(edits) and 'redirect_map' in ended.err, ended)
+    tap.expect('1 entry' in ended.out, ended)
+
+
 @tap.subtest('objects replace each other and maps are edited while frames flow, and not one is lost')
 def _():
     frames = 400000

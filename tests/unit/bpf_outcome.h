@@ -182,9 +182,9 @@ inline void ExpectSame(const Outcome& compiled, const Outcome& interpreted) {
 // Same verdict, fault, instruction, bytes and maps, whoever runs it: a packet, and several in one burst. False where
 // there is no compiler to ask.
 inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions) {
-  constexpr int kPackets = 5;
+  const int packets = std::max(5, conditions.packets);
   for (const bool burst : {false, true}) {
-    conditions.packets = burst ? kPackets : 1;
+    conditions.packets = burst ? packets : 1;
     conditions.compile = conditions.burst = false;
     const Outcome interpreted = RunCode(code, conditions);
     if (!interpreted.status.ok()) return true;

@@ -183,7 +183,8 @@ TEST(Compiled, PacketsOfABurstStartAfresh) {
     SCOPED_TRACE(what);
     const Outcome outcome = RunCode(code);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-    if (!ExpectCompiledTheSame(code, {})) GTEST_SKIP() << "built without LLVM";
+    // More packets than functions may nest: a stack that grew from one to the next would show.
+    if (!ExpectCompiledTheSame(code, {.packets = 2 * kMostFrames})) GTEST_SKIP() << "built without bpf_jit";
   }
 }
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kMergesBeforeWidening = 12;
 
-bool IsJump(const Instruction& insn) {
-  const uint8_t type = BPF_CLASS(insn.code);
-  return type == BPF_JMP || type == BPF_JMP32;
-}
 bool IsCall(const Instruction& insn) {
   return insn.code == (BPF_JMP | BPF_CALL);
 }
@@ -43,9 +39,8 @@ void Analyzer::FindHeads() {
       ++i;
       continue;
     }
-    if (!IsJump(insn) || IsCall(insn)) continue;
-    is_head_[i + 1] = true;
-    if (!IsExit(insn)) is_head_[insn.off] = true;
+    if (IsJump(insn) || IsExit(insn)) is_head_[i + 1] = true;
+    if (IsJump(insn)) is_head_[insn.off] = true;
   }
 }
 
@@ -162,7 +157,7 @@ void Analyzer::RunBlock(uint32_t head) {
   for (uint32_t i = head;;) {
     const Instruction& insn = At(i);
     if (IsExit(insn)) return Exit(state, i);
-    if (IsJump(insn) && !IsCall(insn)) return Branch(i, state);
+    if (IsJump(insn)) return Branch(i, state);
     if (IsLocalCall(insn)) {
       bool stop = false;
       LocalCall(i, &state, &stop);

@@ -109,6 +109,7 @@ uint8_t* TargetArrayMap::Lookup(const uint8_t* key, uint32_t worker) {
 
 int TargetArrayMap::Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) {
   const uint32_t index = IndexOf(key);
+  if (leads_ != nullptr) return -EPERM;
   if (flags > BPF_EXIST) return -EINVAL;
   if (index >= spec_.max_entries) return -E2BIG;
   const bool present = present_[index].load(std::memory_order_relaxed) != 0;
@@ -124,6 +125,7 @@ int TargetArrayMap::Update(const uint8_t* key, const uint8_t* value, uint64_t fl
 
 int TargetArrayMap::Delete(const uint8_t* key) {
   const uint32_t index = IndexOf(key);
+  if (leads_ != nullptr) return -EPERM;
   if (index >= spec_.max_entries) return -EINVAL;
   present_[index].store(0, std::memory_order_release);
   return 0;

@@ -37,7 +37,8 @@ class TargetArrayMap : public ArrayMap {
   int Delete(const uint8_t* key) override;
   bool NextKey(const uint8_t* key, uint8_t* next) override;
 
-  // From here on `leads(table, key)` says whether a key leads somewhere, not what was put into the map. Set-up code.
+  // From here on `leads(table, key)` says whether a key leads somewhere, and nothing is put into the map or taken out
+  // of it (EPERM). Set-up code.
   using LeadsFunction = bool (*)(const void* table, uint32_t key);
   void Bind(LeadsFunction leads, const void* table) {
     leads_ = leads;

@@ -30,8 +30,8 @@ using CompilerFunction = CompiledCode (*)(const Program& program, const Compiler
 
 // Makes Run() of `program`, and of the programs that its tail calls lead to, run compiled code from now on; with a
 // layout of frames there is RunBurst() too, but not for a program that moves a packet's ends. The code lives as long as
-// the program. Errors: Unavailable with the reason where the compiler is not installed or does not
-// take the program; it is interpreted then. Set-up code.
+// the program. Errors: Unavailable with the reason where the compiler is not installed or does not take the program; it
+// is interpreted then. Set-up code.
 absl::Status Compile(Program* program, const FrameLayout* layout = nullptr);
 
 }  // namespace halfpage::bpf

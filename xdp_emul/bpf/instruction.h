@@ -52,6 +52,12 @@ inline uint32_t AccessBytes(uint8_t code) {
   }
 }
 
+// Whether it may lead to another instruction than the next one, whose index `off` is then: no call, no exit.
+inline bool IsJump(const Instruction& insn) {
+  const bool jumps = BPF_CLASS(insn.code) == BPF_JMP || BPF_CLASS(insn.code) == BPF_JMP32;
+  return jumps && BPF_OP(insn.code) != BPF_CALL && BPF_OP(insn.code) != BPF_EXIT;
+}
+
 // A function: instructions [begin, end).
 struct Function {
   uint32_t begin = 0;

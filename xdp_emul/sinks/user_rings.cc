@@ -1,11 +1,11 @@
 // Hot path: both sides of a user's rings.
 #include "xdp_emul/sinks/user_rings.h"
 
-#include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "xdp_emul/packet_headers.h"
 #include "xdp_emul/program.h"
 #include "xdp_emul/transmit.h"
 
@@ -21,14 +21,6 @@ uint16_t Take(rte_ring* ring, void* elements, unsigned size, uint16_t most) {
 
 uint16_t Put(rte_ring* ring, const void* elements, unsigned size, uint16_t n) {
   return static_cast<uint16_t>(rte_ring_enqueue_burst_elem(ring, elements, size, n, nullptr));
-}
-
-void SwapAddresses(rte_mbuf* frame) {
-  if (rte_pktmbuf_data_len(frame) < sizeof(rte_ether_hdr)) return;
-  auto* ethernet = rte_pktmbuf_mtod(frame, rte_ether_hdr*);
-  const rte_ether_addr source = ethernet->src_addr;
-  ethernet->src_addr = ethernet->dst_addr;
-  ethernet->dst_addr = source;
 }
 
 void KeepChunks(UserReader& reader, const uint32_t* chunks, uint16_t n) {

@@ -77,8 +77,7 @@ class BurstCompiler : private Emitter {
   bool Loops() {
     const std::vector<Instruction>& code = program_.image().code;
     for (uint32_t i = 0; i < code.size(); ++i) {
-      const bool jump = BPF_CLASS(code[i].code) == BPF_JMP || BPF_CLASS(code[i].code) == BPF_JMP32;
-      if (jump && static_cast<uint32_t>(code[i].off) <= i) return true;
+      if (IsJump(code[i]) && static_cast<uint32_t>(code[i].off) <= i) return true;
     }
     return false;
   }

@@ -400,9 +400,7 @@ class FunctionCompiler : private Emitter {
     is_head_.assign(image_.code.size() + 2, false);
     for (uint32_t i = function.begin; i < function.end; ++i) {
       const Instruction& insn = image_.code[i];
-      const bool jump = BPF_CLASS(insn.code) == BPF_JMP || BPF_CLASS(insn.code) == BPF_JMP32;
-      if (jump && BPF_OP(insn.code) != BPF_CALL && BPF_OP(insn.code) != BPF_EXIT)
-        is_head_[insn.off] = is_head_[i + 1] = true;
+      if (IsJump(insn)) is_head_[insn.off] = is_head_[i + 1] = true;
     }
     EmitEntry(function);
     LLVMBuildBr(builder_, BlockOf(function.begin));
