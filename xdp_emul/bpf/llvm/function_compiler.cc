@@ -297,15 +297,16 @@ class FunctionCompiler : private Emitter {
     } else {
       for (unsigned i = 1; i <= 5; ++i) Set(static_cast<int>(i), LLVMGetParam(compiled_, i));
     }
-    // Stacks that only the function itself and proven arguments of helpers touch are the compiler's to arrange.
+    // Stacks that only the function itself and proven arguments of helpers touch are the compiler's to arrange; their
+    // ends are aligned as the interpreter's.
     stack_ = nullptr;
-    stack_bytes_ = function.stack;
+    stack_bytes_ = (function.stack + 15) / 16 * 16;
     if (function.stack < kStackBytes && !function.stack_escapes) {
-      stack_ = LLVMBuildArrayAlloca(builder_, i8_, LLVMConstInt(i32_, std::max(function.stack, 8u), 0), "");
+      stack_ = LLVMBuildArrayAlloca(builder_, i8_, LLVMConstInt(i32_, std::max(stack_bytes_, 16u), 0), "");
       LLVMSetAlignment(stack_, 16);
-      V end = Number(function.stack);
+      V end = Number(stack_bytes_);
       top = LLVMBuildPtrToInt(builder_, LLVMBuildGEP2(builder_, i8_, stack_, &end, 1, ""), i64_, "");
-      if (function.stack > 0) LLVMBuildMemSet(builder_, stack_, LLVMConstInt(i8_, 0, 0), Number(function.stack), 16);
+      if (function.stack > 0) LLVMBuildMemSet(builder_, stack_, LLVMConstInt(i8_, 0, 0), Number(stack_bytes_), 16);
     } else {
       LLVMBuildMemSet(builder_, Pointer(SubOf(top, Number(function.stack)), i8_), LLVMConstInt(i8_, 0, 0),
                       Number(function.stack), 8);
