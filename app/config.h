@@ -108,6 +108,10 @@ struct VethConfig {
 // `traffic:` one source of frames.
 struct TrafficConfig {
   enum class Source : uint8_t { kCapture, kGenerator };
+  enum class Timing : uint8_t {
+    kRate,     // no faster than `rate`
+    kCapture,  // each frame as long after the first as in the file
+  };
   enum class Buffers : uint8_t {
     kPool,   // with the room of the pool, or of the smallest class that the frame fits
     kExact,  // each as long as its frame, from a pool with `exact: true`
@@ -119,11 +123,12 @@ struct TrafficConfig {
   std::vector<std::string> classes;  // from the smallest of these pools that a frame fits (mempool/pool_classes.h)
   bool borrow = true;                // with `classes`: from the next larger one where that is empty
   Buffers buffers = Buffers::kPool;
-  uint64_t count = 0;   // frames to send, 0: no limit (a capture with loop off ends by itself)
-  uint32_t burst = 32;  // frames per transmit call, 1 to 64
-  uint64_t rate = 0;    // frames a second at most, 0: no limit
-  std::string file;     // kCapture: pcap or pcapng, resolved against the YAML file's folder
-  bool loop = false;    // kCapture: begin again at its end
+  uint64_t count = 0;             // frames to send, 0: no limit (a capture with loop off ends by itself)
+  uint32_t burst = 32;            // frames per transmit call, 1 to 64
+  uint64_t rate = 0;              // frames a second at most, 0: no limit
+  std::string file;               // kCapture: pcap or pcapng, resolved against the YAML file's folder
+  bool loop = false;              // kCapture: begin again at its end
+  Timing timing = Timing::kRate;  // kCapture
   std::vector<std::pair<uint32_t, uint32_t>> sizes = {{64, 1}};  // kGenerator: {frame bytes without FCS, weight}
   uint32_t flows = 64;                                           // kGenerator: distinct UDP/IPv4 flows, 1 to 65536
   uint16_t destination_port = 9;  // kGenerator: of the first flow; flow f uses destination_port + f % ports

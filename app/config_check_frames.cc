@@ -109,6 +109,20 @@ void WarnOfLong(const Capture& capture, const FrameLimit& limit, const std::stri
                                  ": raise mtu to ", capture.longest() - kEthernetHeader, " on both ends to take all"));
 }
 
+// What its own times cannot pace.
+void CheckTiming(const TrafficConfig& traffic, const Capture& capture, const std::string& path, FaultList& faults) {
+  if (traffic.timing != TrafficConfig::Timing::kCapture) return;
+  if (traffic.rate != 0) {
+    faults.Fault(path + ".rate", absl::StrCat("rate: ", traffic.rate,
+                                              " and timing: capture both pace the frames: leave "
+                                              "one of them out"));
+  }
+  if (capture.time_ns(capture.size() - 1) != 0) return;
+  faults.Fault(path + ".timing", absl::StrCat("all ", capture.size(), " frames of ", traffic.file,
+                                              " have one time stamp, so they have no times to keep: write rate: in "
+                                              "place of it"));
+}
+
 }  // namespace
 
 void CheckFrames(const Config& config, FaultList& faults) {
@@ -145,6 +159,7 @@ void CheckFrames(const Config& config, FaultList& faults) {
       continue;
     }
     CheckPoolHolds(config, traffic, capture->longest(), path, faults);
+    CheckTiming(traffic, *capture, path, faults);
     WarnOfSkipped(*capture, file_path, faults);
     if (limited) WarnOfLong(*capture, limit, file_path, faults);
   }

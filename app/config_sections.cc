@@ -228,6 +228,8 @@ void Describe(TrafficConfig& traffic, FieldVisitor& v) {
   v.When(traffic.source == TrafficConfig::Source::kCapture, "source", "capture");
   v.Value({"file", "pcap or pcapng; relative to this file's folder", kRequired}, Text(traffic.file, {}));
   v.Value({"loop", "begin again at the capture's end"}, Flag(traffic.loop));
+  v.Value({"timing", "rate: no faster than `rate`; capture: each frame as long after the first as in the file"},
+          Choice(traffic.timing, {"rate", "capture"}));
   v.When(traffic.source == TrafficConfig::Source::kGenerator, "source", "generator");
   v.List({"sizes", "frame bytes without FCS"}, Sizes(traffic.sizes));
   v.Value({"flows", "distinct UDP flows"}, Number(traffic.flows, {.min = 1, .max = 65536}));

@@ -69,6 +69,7 @@ absl::Status Topology::SetRate(const std::string& source, uint64_t rate) {
   for (TrafficConfig& traffic : config_.traffic) {
     if (source != "all" && traffic.name != source) continue;
     traffic.rate = rate;
+    traffic.timing = TrafficConfig::Timing::kRate;
     found = true;
   }
   if (!found) {

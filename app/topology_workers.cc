@@ -161,6 +161,8 @@ SourceSettings Topology::SettingsOf(const Generator& generator) const {
   SourceSettings settings;
   settings.burst = static_cast<uint16_t>(traffic.burst);
   settings.ticks = traffic.rate == 0 ? 0 : std::max<uint64_t>(rte_get_tsc_hz() / traffic.rate, 1);
+  settings.timed =
+      traffic.source == TrafficConfig::Source::kCapture && traffic.timing == TrafficConfig::Timing::kCapture;
   settings.check_lengths = devices_[generator.into].peer == kNoDevice || !devices_[generator.into].up ||
                            LongestFrame(traffic, generator.source) > FrameLimitThrough(devices_, generator.into);
   return settings;

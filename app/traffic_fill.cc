@@ -163,6 +163,23 @@ void TrafficSource::CopyInto(rte_mbuf* first, const Template& frame, const uint8
   }
 }
 
+uint16_t TrafficSource::Due(uint64_t now, uint16_t most) {
+  const size_t size = times_.size();
+  uint64_t lap = filled_ / size * lap_;
+  if (!clock_started_) {
+    clock_ = now - lap - times_[next_];
+    clock_started_ = true;
+  }
+  uint16_t due = 0;
+  for (size_t at = next_; due < most && static_cast<int64_t>(now - clock_ - lap - times_[at]) >= 0; ++due) {
+    if (++at == size) {
+      at = 0;
+      lap += lap_;
+    }
+  }
+  return due;
+}
+
 uint16_t TrafficSource::Fill(rte_mbuf** frames, uint16_t n) {
   if (n == 0 || filled_ >= limit_) return 0;
   const uint64_t left = limit_ - filled_;

@@ -1,5 +1,6 @@
 #include "app/traffic_source.h"
 
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
@@ -55,6 +56,17 @@ absl::StatusOr<TrafficSource> TrafficSource::Create(const TrafficConfig& config,
   return source;
 }
 
+// Stamps of damaged files may be centuries apart: a frame that far away is never due, and no sum of ticks wraps.
+void TrafficSource::KeepTimes() {
+  constexpr double kLongest = 1e17;  // ticks: a year at 3 GHz
+  const double ticks = static_cast<double>(rte_get_tsc_hz()) / 1e9;
+  for (size_t i = 0; i < capture_->size(); ++i) {
+    times_.push_back(static_cast<uint64_t>(std::min(kLongest, static_cast<double>(capture_->time_ns(i)) * ticks)));
+  }
+  // Between the last frame and the first of the next lap as much as between two frames on average.
+  lap_ = times_.back() + times_.back() / std::max<size_t>(times_.size() - 1, 1);
+}
+
 absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t seed) {
   limit_ = config.count == 0 ? UINT64_MAX : config.count;
   if (config.source == TrafficConfig::Source::kCapture) {
@@ -66,6 +78,7 @@ absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t 
       const absl::Span<const uint8_t> frame = capture_->frame(i);
       templates_.push_back({frame.data(), frame.data(), static_cast<uint32_t>(frame.size()), 0});
     }
+    if (config.timing == TrafficConfig::Timing::kCapture) KeepTimes();
     if (!config.loop) limit_ = std::min<uint64_t>(limit_, capture_->size());
     return absl::OkStatus();
   }

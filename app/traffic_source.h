@@ -43,6 +43,13 @@ class TrafficSource {
   // that owns the source only.
   uint16_t Fill(rte_mbuf** frames, uint16_t n);
 
+  // Hot. Of a capture with times of its own (`timing: capture`): how many of the next `most` frames are due at `now`,
+  // in TSC ticks. The clock starts with the first call, so that the frame that is next then is due at once; what comes
+  // late is made up for, so that the capture takes as long as it took. Owning worker only.
+  uint16_t Due(uint64_t now, uint16_t most);
+  // The clock starts again with the next Due(), after a pause that is not to be made up for.
+  void RestartClock() { clock_started_ = false; }
+
   // True when the capture has ended (`loop` off) or `count` frames were filled.
   bool done() const { return filled_ >= limit_; }
   // Frames that Fill() gave out, and frames that it had no buffer for (counted again by each call they wait for).
@@ -65,6 +72,7 @@ class TrafficSource {
   };
   TrafficSource() = default;
 
+  void KeepTimes();
   absl::Status PrepareFrames(const TrafficConfig& config, uint64_t seed);
   absl::Status ChoosePools(const TrafficConfig& config, absl::Span<rte_mempool* const> pools);
   uint32_t LongestFrame() const;
@@ -82,12 +90,16 @@ class TrafficSource {
   uint32_t flow_ = 0;  // of the next frame
   uint64_t filled_ = 0;
   uint64_t nobuf_ = 0;
+  uint64_t clock_ = 0;  // TSC when the very first frame was due, had there been no pause
+  bool clock_started_ = false;
   // Fixed before the run.
   uint64_t limit_ = 0;  // UINT64_MAX: none
   uint32_t flows_ = 1;
   uint32_t skew_ = 0;                       // added to the flow at each end of `templates_`
   uint32_t room_ = 0;                       // usable bytes of a first segment (data room less headroom)
   uint32_t longest_unmarked_ = UINT32_MAX;  // longer frames are marked for segmentation
+  std::vector<uint64_t> times_;             // TSC ticks from the first frame to each; empty: without `timing: capture`
+  uint64_t lap_ = 0;                        // from the first frame to the same one in the next lap
   uint16_t gso_ = 0;                        // into segments of so much payload
   rte_mempool* pool_ = nullptr;             // the only one, or that of the last class: chains are of its buffers
   std::unique_ptr<PoolClasses> classes_;

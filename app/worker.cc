@@ -12,9 +12,9 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   rte_mbuf* frames[kMaxBurst];
   uint16_t due = generator.burst;
   uint64_t now = 0;
-  if (__builtin_expect(generator.pace.ticks != 0, 0)) {
+  if (__builtin_expect((generator.pace.ticks != 0) | generator.timed, 0)) {
     now = rte_rdtsc();
-    due = generator.pace.Due(now, generator.burst);
+    due = generator.timed ? generator.source.Due(now, generator.burst) : generator.pace.Due(now, generator.burst);
     if (due == 0) return 0;
   }
   const uint64_t short_before = generator.source.nobuf();
@@ -50,6 +50,10 @@ uint32_t Serve(Worker& worker) {
 
 int RunWorker(void* argument) {
   Worker& worker = *static_cast<Worker*>(argument);
+  for (Generator& generator : worker.generators) {  // a pause is not made up for
+    generator.source.RestartClock();
+    generator.pace.next = 0;
+  }
   for (;;) {
     const Phase phase = worker.phase->load(std::memory_order_relaxed);
     if (phase == Phase::kStopped) return 0;

@@ -37,6 +37,7 @@ struct Generator {
   uint16_t next_queue = 0;     // bursts go round the device's queues
   bool check_lengths = false;  // some frame may not go as it is: too long, or the device is a real port
   Pace pace;                   // frames are made no faster than this
+  bool timed = false;          // they are made when the source says that they are due
   // Written by the worker, read by anyone: generated = sent + refused.
   Counter generated;
   Counter sent;

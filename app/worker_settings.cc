@@ -40,6 +40,7 @@ void Adopt(Worker& worker, const WorkerSettings& settings) {
   for (size_t g = 0; g < settings.sources.size(); ++g) {
     Generator& generator = worker.generators[g];
     generator.burst = settings.sources[g].burst;
+    generator.timed = settings.sources[g].timed;
     generator.check_lengths = settings.sources[g].check_lengths;
     if (generator.pace.ticks == settings.sources[g].ticks) continue;
     generator.pace = {settings.sources[g].ticks, 0};

@@ -39,6 +39,7 @@ struct WaySettings {
 struct SourceSettings {
   uint16_t burst = 32;
   uint64_t ticks = 0;  // TSC ticks a frame, 0: no limit
+  bool timed = false;  // made when they are due by the capture's own times
   bool check_lengths = false;
 };
 

@@ -153,7 +153,9 @@ absl::Status ShowConfig(Session& session, const Words& words) {
       const bool capture = traffic.source == TrafficConfig::Source::kCapture;
       absl::StrAppendFormat(&session.out, "  source %s: %s, rate %s\n", traffic.name,
                             capture ? traffic.file : absl::StrJoin(sizes, ","),
-                            traffic.rate == 0 ? "unlimited" : absl::StrCat(traffic.rate));
+                            traffic.timing == TrafficConfig::Timing::kCapture ? "as captured"
+                            : traffic.rate == 0                               ? "unlimited"
+                                                                              : absl::StrCat(traffic.rate));
     }
   }
   return absl::OkStatus();

@@ -9,31 +9,37 @@ RECORD = struct.Struct('<IIII')
 ETHERNET = 1
 
 
-def read_bytes(data):
-    """Frames of a classic little-endian pcap file, in order. Raises ValueError for anything else."""
+def records(data):
+    """(seconds since 1970, frame) of a classic little-endian pcap file, in order. Raises ValueError for anything else."""
     magic, *_ = HEADER.unpack_from(data)
     if magic not in (0xa1b2c3d4, 0xa1b23c4d):
         raise ValueError('not a little-endian pcap file')
-    frames, at = [], HEADER.size
+    found, at, fraction = [], HEADER.size, 1e-9 if magic == 0xa1b23c4d else 1e-6
     while at < len(data):
-        _, _, captured, _ = RECORD.unpack_from(data, at)
+        seconds, parts, captured, _ = RECORD.unpack_from(data, at)
         at += RECORD.size
-        frames.append(data[at:at + captured])
-        if len(frames[-1]) != captured:
-            raise ValueError(f'record {len(frames)} is cut short')
+        found.append((seconds + parts * fraction, data[at:at + captured]))
+        if len(found[-1][1]) != captured:
+            raise ValueError(f'record {len(found)} is cut short')
         at += captured
-    return frames
+    return found
+
+
+def read_bytes(data):
+    """The frames of records()."""
+    return [frame for _, frame in records(data)]
 
 
 def read(path):
     return read_bytes(pathlib.Path(path).read_bytes())
 
 
-def written(frames):
-    """The bytes of a pcap file of Ethernet frames, a millisecond apart."""
+def written(frames, times=None):
+    """The bytes of a pcap file of Ethernet frames, at `times` (seconds) or a millisecond apart."""
     data = [HEADER.pack(0xa1b2c3d4, 2, 4, 0, 0, 262144, ETHERNET)]
     for number, frame in enumerate(frames):
-        data += [RECORD.pack(number // 1000, number % 1000 * 1000, len(frame), len(frame)), frame]
+        at = number * 1000 if times is None else round(times[number] * 1e6)
+        data += [RECORD.pack(at // 1000000, at % 1000000, len(frame), len(frame)), frame]
     return b''.join(data)
 
 

@@ -138,5 +138,27 @@ def _():
         tap.expect(before == after, f'frame {number} of {len(before)} bytes was changed ({len(after)} bytes now)')
 
 
+@tap.subtest("timing: capture keeps the file's own times, in every lap; a rate keeps its own")
+def _():
+    gaps = [0, 1, 1, 60, 5, 0, 0, 90, 2, 40, 1]  # ms: neither one rate nor as fast as it goes
+    times = [sum(gaps[:n + 1]) / 1000 for n in range(len(gaps))]
+    lap = times[-1] * len(times) / (len(times) - 1)
+    for settings, due in ((('timing=capture', 'loop=true', 'count=33'), [lap * turn + at for turn in range(3) for at in times]),
+                          (('rate=100', ), [number / 100 for number in range(11)])):
+        with scratch() as folder:
+            sent, passed = folder / 'in.pcap', folder / 'out.pcap'
+            sent.write_bytes(captures.written(captures.made_up([60] * len(gaps)), times))
+            config = write_config(folder, sent, program="''", stack=f"{{name: stack, kind: pcap, file: '{passed}'}}")
+            options = [part for each in settings for part in ('--set', f'traffic[0].{each}')]
+            ended = halfpage('--config', config, *options, seconds=SECONDS, cwd=folder)
+            launch.expect_good(ended)
+            out = [at for at, _ in captures.records(passed.read_bytes())]
+        tap.expect(len(out) == len(due), settings, out)
+        # A busy machine makes frames late, never early; the least late one tells when the clock began.
+        late = sorted(at - wanted for at, wanted in zip(out, due))
+        tap.expect(late[len(late) // 2] - late[0] < 0.003 * launch.SLOWER, settings, out, due)
+        tap.expect(late[-1] - late[0] < 0.05 * launch.SLOWER, settings, out, due)
+
+
 if __name__ == '__main__':
     sys.exit(tap.main())

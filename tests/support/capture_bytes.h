@@ -28,9 +28,12 @@ class CaptureBytes {
     U32(seconds).U32(fraction).U32(captured).U32(on_wire == 0 ? captured : on_wire);
     return Fill(captured, static_cast<uint8_t>(captured));
   }
-  CaptureBytes& PcapRecordOf(const std::string& frame) {
+  CaptureBytes& PcapRecordOf(const std::string& frame, uint64_t microseconds = 0) {
     const uint32_t length = static_cast<uint32_t>(frame.size());
-    U32(1).U32(0).U32(length).U32(length);
+    U32(static_cast<uint32_t>(1 + microseconds / 1000000))
+        .U32(static_cast<uint32_t>(microseconds % 1000000))
+        .U32(length)
+        .U32(length);
     bytes_ += frame;
     return *this;
   }

@@ -124,7 +124,7 @@ TrafficConfig TrafficFixture::CaptureOf(const std::vector<uint32_t>& lengths, bo
   bytes.PcapHeader();
   for (size_t i = 0; i < lengths.size(); ++i) {
     const FrameBytes frame = CapturedFrame(i, lengths[i]);
-    bytes.PcapRecordOf(std::string(frame.begin(), frame.end()));
+    bytes.PcapRecordOf(std::string(frame.begin(), frame.end()), i * i * 1000);
   }
   TrafficConfig config;
   config.name = "captured";

@@ -44,7 +44,8 @@ class TrafficFixture : public testing::TestWithParam<const char*> {
   void TearDown() override;
 
   rte_mempool* Pool(uint32_t size = 1024, uint16_t data_room = 2176, uint32_t cache = 0);
-  // Traffic named "captured" from a file with frames of these lengths. One file per test.
+  // Traffic named "captured" from a file with frames of these lengths, frame i recorded i * i ms after the first. One
+  // file per test.
   TrafficConfig CaptureOf(const std::vector<uint32_t>& lengths, bool loop) const;
 
  private:

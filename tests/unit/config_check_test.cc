@@ -274,6 +274,19 @@ TEST(ConfigCheck, LongFramesOfACaptureAreCountedInAWarning) {
                                                     "`veth0` + 14 Ethernet + 4 VLAN) and will be refused")));
 }
 
+TEST(ConfigCheck, TimesOfACaptureThatCannotPaceItAreRefused) {
+  const ScratchFolder folder;
+  const std::string frames = FileText(SourcePath("tests/config/frames.pcap"));
+  const auto faults = [&](size_t bytes, const std::string& more) {
+    return Faults("version: 1\n" + kPools + kVeth +
+                  "traffic: [{name: t, source: capture, into: veth1, timing: capture" + more +
+                  ", file: " + folder.Write("in.pcap", frames.substr(0, bytes)) + "}]\n");
+  };
+  EXPECT_THAT(faults(frames.size(), ""), IsEmpty());
+  EXPECT_THAT(faults(frames.size(), ", rate: 7"), ElementsAre(HasSubstr("rate: 7 and timing: capture both pace")));
+  EXPECT_THAT(faults(24 + 16 + 60, ""), ElementsAre(HasSubstr("traffic[0].timing: all 1 frames of ")));
+}
+
 TEST(ConfigCheck, DamagedCaptureIsUsedWithAWarning) {
   const ScratchFolder folder;
   const std::string whole = FileText(SourcePath("tests/config/frames.pcap"));

@@ -258,6 +258,10 @@ TEST(SinkPace, AReaderKeepsItsRateAndNeverMakesUpForAPauseWithMoreThanOneTurn) {
   EXPECT_EQ(pace.Due(9000000, 64), 64);
   pace.Took(9000000, 64, 64);
   EXPECT_EQ(pace.Due(9000100, 64), 2);
+  Pace fresh = {.ticks = 100};
+  EXPECT_EQ(fresh.Due(5000, 64), 1) << "nothing was due before it began";
+  fresh.Took(5000, 1, 64);
+  EXPECT_EQ(fresh.Due(5099, 64), 0);
   EXPECT_EQ(Pace{}.Due(0, 7), 7) << "no rate, no limit";
 }
 

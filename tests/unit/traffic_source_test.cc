@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <string.h>
@@ -240,6 +241,27 @@ TEST_P(TrafficSourceOverHandler, CaptureWithLoopBeginsAgain) {
     EXPECT_EQ(frames[i], CapturedFrame(i % 3, static_cast<uint32_t>(60 + i % 3)));
   }
   EXPECT_FALSE(source.done());
+}
+
+TEST_P(TrafficSourceOverHandler, CaptureWithItsOwnTimesIsDueByThemLateFramesAtOnceAndAPauseIsNotMadeUpFor) {
+  TrafficConfig config = CaptureOf({60, 61, 62, 63}, true);  // at 0, 1, 4 and 9 ms; a lap takes 12
+  config.timing = TrafficConfig::Timing::kCapture;
+  TrafficSource source = CreateSource(config, Pool());
+  const auto at = [](double ms) {
+    return UINT64_MAX / 2 + static_cast<uint64_t>(ms * static_cast<double>(rte_get_tsc_hz()) / 1e3);
+  };
+  std::vector<uint16_t> due;
+  for (const double ms : {0.0, 0.9, 1.1, 3.9, 8.9, 9.1, 11.9, 12.1, 13.1, 100.5}) {
+    due.push_back(source.Due(at(ms), 64));
+    EXPECT_EQ(Take(source, std::min<uint16_t>(due.back(), 5)).size(), std::min<uint16_t>(due.back(), 5));
+  }
+  // From that of 16 ms to the ninth lap's of 100 ms.
+  EXPECT_THAT(due, testing::ElementsAre(1, 0, 1, 0, 1, 1, 0, 1, 1, 29));
+  EXPECT_EQ(source.Due(at(100.5), 7), 7) << "no more than a burst";
+  source.RestartClock();
+  EXPECT_EQ(source.Due(at(200), 64), 1) << "whichever is next, at once";
+  EXPECT_EQ(Take(source, 1).size(), 1u);
+  EXPECT_EQ(source.Due(at(200.5), 64), 0);
 }
 
 TEST_P(TrafficSourceOverHandler, MovedSourceGoesOnWhereItWas) {
