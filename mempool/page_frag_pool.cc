@@ -51,36 +51,49 @@ uint32_t PageFragPool::Available() const {
   return static_cast<uint32_t>(std::clamp<int64_t>(available, 0, mempool->size));
 }
 
+// What follows the open page's objects: `per_page` of them on each page of the cache, `header` behind its colour.
+struct NextObjects {
+  uint32_t stride;
+  uint32_t per_page;
+  uint32_t header;
+  uint32_t page_shift;
+  uint32_t colour_mask;
+  uint32_t data;  // from an object's start to the packet's first line; 0: that is not asked for
+
+  const char* FirstOf(const char* page) const {
+    const auto number = static_cast<uint32_t>((reinterpret_cast<uintptr_t>(page) & (kChunkBytes - 1)) >> page_shift);
+    return page + (number & colour_mask) * kCacheLine + header;
+  }
+};
+
 // The lines of each mbuf have to come over from the lcore that freed it, and that they do is nearly all that handing
-// over costs: so the next burst's are asked for, to be written, while this one is worked on. `object` is the next of
-// `left` on the open page; later pages hold `per_page` of them from `first` on. With `data` not 0 the line so far
-// behind the object's start is asked for too.
-HALFPAGE_PREFETCHW static void PrefetchMbufs(const PageCache& cache, const char* object, uint32_t left, uint32_t stride,
-                                             uint32_t per_page, uint32_t first, uint32_t data) {
-  constexpr uint32_t kAhead = 32;
+// over costs: so the next bursts' are asked for, to be written, while this one is worked on. `object` is the next of
+// `left` on the open page.
+HALFPAGE_PREFETCHW static void PrefetchMbufs(const PageCache& cache, const char* object, uint32_t left,
+                                             const NextObjects& next) {
+  constexpr uint32_t kAhead = 64;
   uint32_t below = 0;
-  for (uint32_t asked = 0; asked < kAhead; ++asked, --left, object += stride) {
+  for (uint32_t asked = 0; asked < kAhead; ++asked, --left, object += next.stride) {
     if (left == 0) {
       if (below == cache.size()) return;
-      object = cache.Peek(++below) + first;
-      left = per_page;
+      object = next.FirstOf(cache.Peek(++below));
+      left = next.per_page;
     }
     __builtin_prefetch(object, 1);
     __builtin_prefetch(object + kCacheLine, 1);
-    if (data != 0) __builtin_prefetch(object + data, 1);
+    if (next.data != 0) __builtin_prefetch(object + next.data, 1);
   }
 }
 
 // With the first line of the packet: who allocates a buffer writes a header into it.
 void PageFragPool::PrefetchNext(const Lane& lane) const {
-  // Colours differ from page to page; that of the next one is what most of the 32 lie behind.
-  const uint32_t colour = lane.cache->size() == 0 ? 0 : layout.FirstOffset(NumberOf(lane.cache->Peek(1)));
-  PrefetchMbufs(*lane.cache, lane.next, lane.left, layout.stride, layout.objects, colour + header_size, first_data);
+  PrefetchMbufs(*lane.cache, lane.next, lane.left,
+                {layout.stride, layout.objects, header_size, layout.page_shift, layout.colour_mask, first_data});
 }
 
 void PageFragPool::PrefetchNextExact(const Lane& lane, uint32_t bytes) const {
   const auto left = static_cast<uint32_t>(lane.exact.end - lane.exact.next) / bytes;
-  PrefetchMbufs(*lane.cache, lane.exact.next, left, bytes, layout.page_size() / bytes, 0, 0);
+  PrefetchMbufs(*lane.cache, lane.exact.next, left, {bytes, layout.page_size() / bytes, 0, layout.page_shift, 0, 0});
 }
 
 // What is missing may lie with an lcore that has gone idle; a later request finds it then.

@@ -33,6 +33,7 @@ namespace {
 constexpr Variant kVariants[] = {
     {"page_frag", "page_frag"},
     {"page_frag_64k", "page_frag", 65536},
+    {"page_frag_128k", "page_frag", 131072},
     {"ring_mp_mc", "ring_mp_mc"},
     {.name = "ring_mp_mc_shuffled", .ops = "ring_mp_mc", .shuffled = true},
     {.name = "rotation", .ops = "ring_mp_mc", .rotation = true},
@@ -40,6 +41,7 @@ constexpr Variant kVariants[] = {
     {.name = "exact", .ops = "page_frag", .page_size = 32768, .exact = true},
     {.name = "exact_64k", .ops = "page_frag", .page_size = 65536, .exact = true},
     {.name = "exact_64k_rotation", .ops = "page_frag", .page_size = 65536, .pages_in_rotation = 256, .exact = true},
+    {.name = "exact_128k", .ops = "page_frag", .page_size = 131072, .exact = true},
     {.name = "external", .ops = "page_frag", .page_size = 32768, .exact = true, .external = true},
     {.name = "external_64k", .ops = "page_frag", .page_size = 65536, .exact = true, .external = true},
 };

@@ -9,7 +9,7 @@ import ratios
 import table
 
 TITLE = 'testpmd, net_null, 64 B: Mpps, ours / theirs'
-LAUNCHES = 3  # where a program's memory comes to lie is another matter of luck
+LAUNCHES = 7  # where a program's memory comes to lie is another matter of luck
 MEMORIES = {'hugepages': forwarder.HUGE, 'no-huge': forwarder.NO_HUGE}
 PROGRAMS = {(ops, name): (ops, memory) for ops in ('page_frag', 'ring_mp_mc') for name, memory in MEMORIES.items()}
 OURS, THEIRS = 'page_frag', 'ring_mp_mc'
