@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "app/eal.h"
 #include "app/ledger.h"
 #include "app/metrics.h"
@@ -35,6 +36,7 @@ int Fail(const absl::Status& status) {
 
 // Waits until the run is over. Gives false when standard output has failed other than by its reader's going away.
 bool Wait(const Topology& topology, const MeasureConfig& measure, Watch& watch) {
+  const absl::Cleanup leave = [&watch] { watch.LeaveScreen(); };
   if (watch.ClearScreen() != Written::kYes) return false;
   while (!StopRequested() && !topology.SourcesDone()) {
     if (measure.duration > 0 && watch.seconds() >= measure.duration) break;

@@ -70,10 +70,11 @@ Json LaneJson(const LaneSnapshot& lane) {
           {"received", lane.judged.received},
           {"bytes", lane.judged.bytes},
           {"verdicts", VerdictsJson(lane.judged)},
-          {"tx_errors", Reasons(lane.judged.tx_errors)},
+          {"tx", {{"sent", lane.judged.tx_sent}, {"errors", Reasons(lane.judged.tx_errors)}}},
           {"redirect", RedirectJson(lane.judged)},
           {"refused", Reasons(lane.judged.refused)},
           {"faults", Reasons(lane.judged.faults)},
+          {"copies", Copies(lane.judged)},
           {"rules", Named(lane.judged.hits)},
           {"left_in_ring", lane.judged.left_in_ring}};
 }

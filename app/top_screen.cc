@@ -130,6 +130,29 @@ Section Lcores(const Snapshot& now, const Snapshot& before) {
   return section;
 }
 
+// `text` in lines of at most `columns`, broken at spaces where there are any; further ones are indented.
+void AppendWrapped(absl::string_view text, size_t columns, std::vector<std::string>& lines) {
+  std::string indent;
+  while (indent.size() + text.size() > columns && columns > 8) {
+    const size_t room = columns - indent.size();
+    size_t end = text.rfind(' ', room);
+    if (end == absl::string_view::npos || end < room / 2) end = room;
+    lines.push_back(absl::StrCat(indent, text.substr(0, end)));
+    text = absl::StripLeadingAsciiWhitespace(text.substr(end));
+    indent = "  ";
+  }
+  lines.push_back(absl::StrCat(indent, text));
+}
+
+Section Warnings(const std::vector<std::string>& warnings, size_t columns) {
+  Section section;
+  section.heading = "warnings, the latest first";
+  for (auto warning = warnings.rbegin(); warning != warnings.rend(); ++warning) {
+    AppendWrapped(*warning, columns, section.lines);
+  }
+  return section;
+}
+
 // Shares `rows` out: whoever has most gives first.
 void ShareOut(std::vector<Section>& sections, size_t rows) {
   size_t wanted = 0;
@@ -149,11 +172,12 @@ void AppendLine(absl::string_view line, size_t columns, size_t rows, std::vector
 
 }  // namespace
 
-std::string TopScreen(const std::string& title, const Snapshot& now, const Snapshot& before, size_t columns,
-                      size_t rows) {
+std::string TopScreen(const std::string& title, const Snapshot& now, const Snapshot& before,
+                      const std::vector<std::string>& warnings, size_t columns, size_t rows) {
   const Rates rates(now, before);
   std::vector<Section> sections = {Devices(now, before, rates), Lost(now, before, rates), Pools(now),
                                    Lcores(now, before)};
+  if (!warnings.empty()) sections.insert(sections.begin(), Warnings(warnings, columns));
   ShareOut(sections, rows - std::min<size_t>(rows, 1));
   const uint64_t frames = now.frames_sent() + now.frames_come();
   const uint64_t frames_before = before.frames_sent() + before.frames_come();
@@ -179,11 +203,12 @@ bool CanDraw() {
   return isatty(STDOUT_FILENO) == 1 && kind != nullptr && *kind != 0 && absl::string_view(kind) != "dumb";
 }
 
-Written DrawTop(const std::string& title, const Snapshot& now, const Snapshot& before) {
+Written DrawTop(const std::string& title, const Snapshot& now, const Snapshot& before,
+                const std::vector<std::string>& warnings) {
   winsize size = {};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
   const std::string screen =
-      TopScreen(title, now, before, known ? size.ws_col : kUsualColumns, known ? size.ws_row : kUsualRows);
+      TopScreen(title, now, before, warnings, known ? size.ws_col : kUsualColumns, known ? size.ws_row : kUsualRows);
   // Home, each line cleared behind its end, and what stands below the last.
   std::string drawn = "\033[H";
   for (const char letter : screen) {

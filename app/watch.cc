@@ -1,10 +1,13 @@
 #include "app/watch.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "app/plan.h"
 #include "app/report.h"
 #include "app/top_screen.h"
@@ -13,6 +16,7 @@
 namespace halfpage {
 namespace {
 
+constexpr size_t kMostWarnings = 64;    // that are kept for a screen
 constexpr double kLookForFaults = 0.1;  // seconds between looks at what programs aborted
 
 double Now() {
@@ -39,7 +43,7 @@ void Watch::Look() {
   const uint64_t waiting = topology_.FramesWaiting();
   for (size_t p = 0; p < leaks_.size(); ++p) {
     if (const auto warning = leaks_[p].Sample(now, in_use[p] - std::min(in_use[p], waiting))) {
-      std::fprintf(stderr, "halfpage: warning: %s\n", warning->c_str());
+      Warn(now, *warning);
     }
   }
   if (config_.arena.trim > 0 && now >= next_trim_) {
@@ -48,13 +52,33 @@ void Watch::Look() {
   }
   if (now < next_look_) return;
   for (const std::string& line : faults_.Sample(topology_.Read(), now)) {
-    std::fprintf(stderr, "halfpage: warning: %s\n", line.c_str());
+    Warn(now, line);
   }
   next_look_ = now + kLookForFaults;
 }
 
-Written Watch::ClearScreen() const {
-  return config_.report.top ? WriteOut("\033[2J") : Written::kYes;
+void Watch::Warn(double now, const std::string& text) {
+  const std::string line = absl::StrCat("halfpage: warning: ", text, "\n");
+  if (drawing_) warnings_.push_back(absl::StrFormat("%.0f s: %s", now, text));
+  if (warnings_.size() > kMostWarnings) warnings_.erase(warnings_.begin());
+  if (drawing_ && isatty(STDERR_FILENO) == 1) {
+    held_back_.push_back(line);
+  } else {
+    std::fputs(line.c_str(), stderr);
+  }
+}
+
+Written Watch::ClearScreen() {
+  if (!config_.report.top) return Written::kYes;
+  drawing_ = true;
+  return WriteOut("\033[2J");
+}
+
+void Watch::LeaveScreen() {
+  drawing_ = false;
+  if (!held_back_.empty()) std::fputc('\n', stderr);  // the cursor stands behind the screen's last line
+  for (const std::string& line : held_back_) std::fputs(line.c_str(), stderr);
+  held_back_.clear();
 }
 
 Written Watch::PrintStatistics(double period) {
@@ -63,7 +87,8 @@ Written Watch::PrintStatistics(double period) {
   if (period <= 0 || seconds() < next_block_ + period) return Written::kYes;
   next_block_ += period;
   Snapshot now = topology_.Read();
-  const Written written = top ? DrawTop(config_.file, now, before_) : WriteOut(StatisticsBlock(now, before_));
+  const Written written =
+      top ? DrawTop(config_.file, now, before_, warnings_) : WriteOut(StatisticsBlock(now, before_));
   before_ = std::move(now);
   return written;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "app/fault_log.h"
@@ -18,10 +19,13 @@ class Watch {
   // Both outlive it.
   Watch(const Topology& topology, const Config& config);
 
-  // Looks at what is due; cheap enough for every few milliseconds. Warnings go to standard error.
+  // Looks at what is due; cheap enough for every few milliseconds. Warnings go to standard error, and while there is a
+  // screen onto it; where standard error is that terminal, it gets them from LeaveScreen() only.
   void Look();
   // With report.top, an empty screen for the first statistics.
-  Written ClearScreen() const;
+  Written ClearScreen();
+  // The screen stays as it is and is drawn no more.
+  void LeaveScreen();
   // Prints a block of statistics, or draws report.top's screen, where `period` seconds have gone by since the last; 0:
   // never, and the screen each second.
   Written PrintStatistics(double period);
@@ -32,6 +36,8 @@ class Watch {
   uint64_t trimmed() const { return trimmed_; }
 
  private:
+  void Warn(double now, const std::string& text);
+
   const Topology& topology_;
   const Config& config_;
   double start_;
@@ -42,6 +48,9 @@ class Watch {
   Snapshot before_;
   std::vector<LeakWatch> leaks_;
   FaultLog faults_;
+  bool drawing_ = false;
+  std::vector<std::string> warnings_;   // with their times, while there is a screen
+  std::vector<std::string> held_back_;  // of these, what standard error has not got
 };
 
 }  // namespace halfpage

@@ -50,6 +50,7 @@ const std::vector<Command>& Commands() {
       {"display", "show xdp stats|balance", "verdicts and errors by device; whether each frame is accounted for",
        ShowXdp},
       {"display", "show workers", "rounds and idle rounds by lcore", ShowWorkers},
+      {"display", "show json", "everything counted, as --json writes it at the end; clear does not count", ShowJson},
       {"display", "dump_mempool", "all mempools, as DPDK sees them", Dump},
       {"display", "dump_mempool <name>", "one of them", Dump},
       {"display", "dump_physmem", "EAL's memory segments", Dump},

@@ -31,6 +31,7 @@ absl::Status ShowPool(Session& session, const Words& words);
 absl::Status ShowVeth(Session& session, const Words& words);
 absl::Status ShowXdp(Session& session, const Words& words);
 absl::Status ShowWorkers(Session& session, const Words& words);
+absl::Status ShowJson(Session& session, const Words& words);
 absl::Status Clear(Session& session, const Words& words);
 absl::Status StartForwarding(Session& session, const Words& words);
 absl::Status StopForwarding(Session& session, const Words& words);

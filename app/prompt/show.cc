@@ -10,6 +10,7 @@
 #include "app/plan_report.h"
 #include "app/prompt/commands.h"
 #include "app/report.h"
+#include "app/snapshot_json.h"
 
 namespace halfpage {
 namespace {
@@ -229,6 +230,11 @@ absl::Status ShowWorkers(Session& session, const Words&) {
     absl::StrAppendFormat(&session.out, "  lcore %u: %u rounds, %u idle, busy %.1f %%\n", worker.lcore, worker.rounds,
                           worker.idle_rounds, busy);
   }
+  return absl::OkStatus();
+}
+
+absl::Status ShowJson(Session& session, const Words&) {
+  absl::StrAppend(&session.out, SnapshotJson(session.topology.Read()).dump(2), "\n");
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 """--top in a real terminal (tmux), and where there is none."""
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -17,10 +18,12 @@ from launch import HALFPAGE, QUICKSTART, halfpage
 class Terminal:
     """A tmux server of our own with one window of 80x24."""
 
+    numbers = itertools.count()
+
     def __init__(self, columns=80, rows=24):
         if not shutil.which('tmux'):
             raise tap.Skip('tmux is not here')
-        self.socket = f'halfpage-{os.getpid()}'
+        self.socket = f'halfpage-{os.getpid()}-{next(self.numbers)}'  # the last one's server may be ending still
         self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows), 'sh')
 
     def tmux(self, *arguments):
@@ -68,6 +71,27 @@ def _():
         last = window.wait_for(r'^terminal-same')
         tap.expect('exit-0' in last and 'ledger: balanced' in last, last)
         os.unlink(f'/tmp/{window.socket}.before')
+
+
+@tap.subtest('warnings stand on the screen, whole, and once more on the terminal behind it; elsewhere at once')
+def _():
+    told = 'warning: pool packets: buffers in use have only grown'
+    with terminal() as window, launch.scratch() as folder:
+        run = f'{HALFPAGE} --config {launch.ROOT}/conf/leak.yaml --duration 60s --top'
+        window.type(f'{run} 2>{folder}/errors', 'Enter')
+        window.wait_for('^warnings, the latest first')
+        tap.expect(told in (folder / 'errors').read_text(), 'not on standard error')
+        window.type('C-c')
+        window.wait_for(r'leaked|never came back|ledger')
+        window.type(f'clear; {run}', 'Enter')
+        shown = window.wait_for('^warnings, the latest first')
+        tap.expect(shown.startswith('halfpage ') and re.search(r'^ *\d+ s: pool packets: buffers in use have only', shown, re.M),
+                   shown)
+        tap.expect('halfpage: warning' not in shown and re.search(r'^lcore 1 ', shown, re.M), f'not in the view\n{shown}')
+        window.type('C-c')
+        window.wait_for('never came back')
+        past = window.tmux('capture-pane', '-p', '-J', '-S', '-100')
+        tap.expect(past.count(told) == 1, past)
 
 
 @tap.subtest('--top without a terminal says so and what to use instead, before EAL starts')

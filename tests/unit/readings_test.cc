@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "app/baseline.h"
 #include "app/snapshot_json.h"
 
@@ -98,8 +100,40 @@ TEST(Baseline, WhatWasNotThereBeforeCountsFromZero) {
   EXPECT_EQ(since.devices[0].hits[0].second, 5u) << "the rules of another program";
 }
 
-TEST(SnapshotJson, HasEachNumberOfTheSnapshotThatReadingsName) {
-  // As many numbers of 90 and 11 as were put in: nothing is left out of one view only.
+// Every number in `json`.
+void Collect(const nlohmann::ordered_json& json, std::multiset<uint64_t>& numbers) {
+  if (json.is_number_unsigned()) numbers.insert(json.get<uint64_t>());
+  if (!json.is_structured()) return;
+  for (const nlohmann::ordered_json& each : json) Collect(each, numbers);
+}
+
+TEST(SnapshotJson, HasEachNumberOfTheSnapshotThatReadingsNameOnce) {
+  Snapshot snapshot = TwoEnds();
+  DeviceSnapshot& port = snapshot.devices.emplace_back(snapshot.devices[0]);
+  port.name = "wan";
+  port.real = true;
+  snapshot.traffic[0].classes = {{.pool = "packets"}};
+  snapshot.lanes.push_back({1, snapshot.devices[0]});
+  snapshot.lanes[0].judged.name = "cpus[0]";
+  snapshot.maps.push_back({.name = "outs", .slots = {{.key = 0, .leads_to = "wan"}}});
+  snapshot.pools.emplace_back(snapshot.pools[0]).name = "others";
+  snapshot.objects.emplace_back().name = "tally";
+  // Numbers that nothing else has: each is found in what it was put into, and nowhere twice.
+  std::map<uint64_t, std::string> names;
+  ForEachReading(snapshot, [&](const Reading& reading) {
+    if (reading.count == nullptr) return;
+    *reading.count = 1'000'000'000 + 1'000 * names.size();
+    std::string name = reading.name;
+    for (const auto& [label, value] : reading.labels) absl::StrAppend(&name, " ", label, "=", value);
+    names.emplace(*reading.count, name);
+  });
+  EXPECT_GT(names.size(), 400u);
+  std::multiset<uint64_t> numbers;
+  Collect(SnapshotJson(snapshot), numbers);
+  for (const auto& [number, name] : names) EXPECT_EQ(numbers.count(number), 1u) << name;
+}
+
+TEST(SnapshotJson, NamesAreThoseOfTheReport) {
   const nlohmann::ordered_json json = SnapshotJson(TwoEnds());
   EXPECT_EQ(json["devices"][1]["received"], 90);
   EXPECT_EQ(json["devices"][1]["rules"]["rule 0"], 5);
