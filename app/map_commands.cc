@@ -39,7 +39,8 @@ std::string BytesText(const bpf::ValueLayout& fields, const uint8_t* bytes, size
 bool HoldsValues(const bpf::MapSpec& spec) {
   return spec.type != BPF_MAP_TYPE_PROG_ARRAY && spec.type != BPF_MAP_TYPE_ARRAY_OF_MAPS &&
          spec.type != BPF_MAP_TYPE_HASH_OF_MAPS && spec.type != BPF_MAP_TYPE_PERF_EVENT_ARRAY &&
-         spec.type != BPF_MAP_TYPE_RINGBUF && spec.type != BPF_MAP_TYPE_QUEUE && spec.type != BPF_MAP_TYPE_STACK;
+         spec.type != BPF_MAP_TYPE_RINGBUF && spec.type != BPF_MAP_TYPE_QUEUE && spec.type != BPF_MAP_TYPE_STACK &&
+         spec.type != BPF_MAP_TYPE_BLOOM_FILTER;
 }
 
 absl::StatusOr<bpf::Map*> MapWithValues(const NamedMap& named) {

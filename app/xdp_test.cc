@@ -30,6 +30,7 @@
 #include "xdp_emul/bpf/interpreter.h"
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/program.h"
+#include "xdp_emul/bpf/ring_map.h"
 #include "xdp_emul/bpf/surroundings.h"
 #include "xdp_emul/xdp_action.h"
 
@@ -61,6 +62,10 @@ void PrintEvent(void*, const bpf::Map& map, const uint8_t* data, uint64_t size, 
   const std::string hex = absl::BytesToHexString({reinterpret_cast<const char*>(data), size});
   std::fprintf(stderr, "event of %s: %s and %llu bytes of the packet\n", map.spec().name.c_str(), hex.c_str(),
                static_cast<unsigned long long>(packet_bytes));
+}
+
+void PrintRecord(void*, const bpf::RingMap& map, const uint8_t* data, uint64_t size) {
+  PrintEvent(nullptr, map, data, size, nullptr, 0);
 }
 
 void PrintStep(void*, const bpf::Image& image, uint32_t index, const uint64_t* registers) {
@@ -190,13 +195,22 @@ class XdpTest {
     state_->hard_end = buffer_.data() + size - kTailroom;
   }
 
+  // Records of ring buffers are read as they come, so that there is always room.
+  void ReadRings() {
+    for (const std::unique_ptr<bpf::Map>& map : maps_->maps()) {
+      if (map->spec().type == BPF_MAP_TYPE_RINGBUF) static_cast<bpf::RingMap*>(map.get())->Read(PrintRecord, nullptr);
+    }
+  }
+
   uint32_t Judge() {
     if (!options_.trace) return program_->Run(state_.get());
     program_->Begin(state_.get());
     state_->frame_top = state_->stack;
     state_->fuel = bpf::Program::kFuel;
     state_->fault.kind = bpf::FaultKind::kNone;
+    state_->turns = 0;
     const uint64_t verdict = bpf::InterpretTraced(program_->image(), state_.get(), PrintStep, nullptr);
+    bpf::LetGo(state_.get());
     return state_->Failed() ? 0 : static_cast<uint32_t>(verdict);
   }
 
@@ -213,6 +227,7 @@ class XdpTest {
     }
     nanoseconds_ += Nanoseconds() - begin;
     maps_->epochs().Leave(0);
+    ReadRings();
     const int action = verdict < kXdpActions ? static_cast<int>(verdict) : kOtherVerdict;
     ++counts_[action];
     if (verdict >= kXdpActions && ++strange_ == 1) strange_verdict_ = verdict;

@@ -140,6 +140,14 @@ def _():
             tap.expect('not as expected: 1' in ended.out, ended)
 
 
+@tap.subtest('records of a ring buffer are printed as they come, one behind the other, however many')
+def _():
+    packets = [argument for number in range(200) for argument in ('--packet', f'0200000000{2 * number % 256:02x}0200000000010800')]
+    ended = run([HALFPAGE, '--xdp-test', BASIC.parent / 'third.bpf.o', '--program', 'records', *packets])
+    tap.expect(ended.code == 0 and 'pass          200' in ended.out, ended)
+    tap.expect(ended.err.count('event of ring: 0e000000020000000002') == 2 and 'drop            0' in ended.out, ended)
+
+
 @tap.subtest('a user without any right runs it, and libLLVM is loaded for objects only')
 def _():
     with scratch() as folder:

@@ -45,7 +45,7 @@ struct Value {
   uint64_t map_set = 0;  // bit i: of map values, it may be one of map i; all bits where nobody knows
   int32_t offset = 0;    // from what `id` stands for; of stack pointers from the frame's top
   uint32_t id = 0;       // values with the same id (not 0) have the same base; 1 is the packet's data
-  uint32_t range = 0;    // of packet pointers: bytes from the base that were compared with data_end
+  uint32_t range = 0;    // bytes from the base: of packet pointers those compared with data_end, of records all
   uint64_t min = 0;      // of scalars
   uint64_t max = UINT64_MAX;
 

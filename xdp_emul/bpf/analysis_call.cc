@@ -2,9 +2,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/analyzer.h"
+#include "xdp_emul/bpf/core_relocations.h"
 
 namespace halfpage::bpf {
 namespace {
+
+constexpr uint64_t kLongestRecord = 1 << 28;
 
 // What to do without a helper that is not there.
 std::string Advice(uint32_t number) {
@@ -15,6 +18,23 @@ std::string Advice(uint32_t number) {
     case BPF_FUNC_probe_read_str:
     case BPF_FUNC_probe_read_kernel_str:
       return "it reads a kernel's memory, and no kernel takes part; read the packet or a map";
+    case BPF_FUNC_tcp_gen_syncookie:
+    case BPF_FUNC_tcp_check_syncookie:
+    case BPF_FUNC_sk_lookup_tcp:
+    case BPF_FUNC_skc_lookup_tcp:
+    case BPF_FUNC_sk_lookup_udp:
+    case BPF_FUNC_sk_release:
+      return "it asks a kernel's sockets, and no kernel takes part; bpf_tcp_raw_gen_syncookie_ipv4() and its like do "
+             "without";
+    case BPF_FUNC_dynptr_from_mem:
+    case BPF_FUNC_ringbuf_reserve_dynptr:
+    case BPF_FUNC_ringbuf_submit_dynptr:
+    case BPF_FUNC_ringbuf_discard_dynptr:
+    case BPF_FUNC_dynptr_read:
+    case BPF_FUNC_dynptr_write:
+    case BPF_FUNC_dynptr_data:
+    case BPF_FUNC_user_ringbuf_drain:
+      return "there are no dynptrs; use pointers, and bpf_ringbuf_reserve() with a constant size";
     case BPF_FUNC_timer_init:
     case BPF_FUNC_timer_start:
     case BPF_FUNC_timer_set_callback:
@@ -37,6 +57,15 @@ void Analyzer::ForgetPacket(State* state) const {
   });
 }
 
+// The record in r1 is given back, and who knows under which other names it was known.
+void Analyzer::ForgetRecord(State* state) {
+  const uint32_t id = state->registers[1].id;
+  state->ForEach([id](Value& value) {
+    if (!value.Has(kRecord) || value.kinds == kAnyKind) return;
+    if (id == 0 || value.id == 0 || value.id == id) value = Value::Scalar();
+  });
+}
+
 // Memory of a helper: how long it is where that is known, what it points at, what is left to check.
 void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int number, State* state) {
   Instruction& insn = At(index);
@@ -47,6 +76,8 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   if (kind == Argument::kKey || kind == Argument::kValue || kind == Argument::kValueOut) {
     const MapSpec* spec = SpecOf(state->registers[1]);
     if (spec != nullptr) least = most = kind == Argument::kKey ? spec->key_size : spec->value_size;
+  } else if (FixedBytes(kind) != 0) {
+    least = most = FixedBytes(kind);
   } else {
     const Value& size = state->registers[number + 2];
     if (size.Is(kScalar)) {
@@ -56,6 +87,7 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   }
   const bool null_allowed = kind == Argument::kMemoryOrNull && (value.kinds & kPointers) == 0;
   const uint16_t memory = kPacket | kStack | kMapValue | kRecord;
+  if (kind == Argument::kLock) CheckLock(index, helper, value);
   if (!value.Has(memory) && !null_allowed) {
     Fail(index, absl::StrFormat("%s as argument %d of %s, which takes a pointer to %s", RegisterText(number + 1, value),
                                 number + 1, helper.name,
@@ -78,25 +110,52 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   }
 }
 
-void Analyzer::Callback(uint32_t index, const Helper& helper, const State& state) {
+void Analyzer::Callback(const Helper& helper, const State& state) {
   const Value& function = state.registers[2];
   if (!function.Is(kFunction)) return;
-  // bpf_loop(): the turn's number and the context that was handed over.
   State entry;
-  entry.registers[1] = Value::Scalar(0, UINT32_MAX);
   Value context = state.registers[3];
   context.id = context.id <= kMetaId ? context.id : 0;
   if (context.Has(kStack)) {
     context.own = false;
     context.offset_known = false;
   }
-  entry.registers[2] = context;
+  if (helper.number == BPF_FUNC_loop) {
+    // The turn's number and the context that was handed over.
+    entry.registers[1] = Value::Scalar(0, UINT32_MAX);
+    entry.registers[2] = context;
+  } else {
+    // The map, a copy of the key, the value, the context.
+    entry.registers[1] = state.registers[1];
+    entry.registers[2].kinds = kStack;
+    entry.registers[2].own = false;
+    entry.registers[2].offset_known = false;
+    entry.registers[3].kinds = kMapValue;
+    entry.registers[3].map = state.registers[1].map;
+    entry.registers[3].map_set = MapBit(state.registers[1].map);
+    entry.registers[3].not_null = true;
+    entry.registers[4] = context;
+    entry.registers[1].id = 0;
+  }
   entry.registers[10].kinds = kStack;
   const auto target = static_cast<uint32_t>(function.offset);
   Push(target, entry);
   callers_[target].insert(head_);
-  (void)index;
-  (void)helper;
+}
+
+// The lock is where the map's types say; the check that it is memory at all comes on top.
+void Analyzer::CheckLock(uint32_t index, const Helper& helper, const Value& value) {
+  const MapSpec* spec = value.Is(kMapValue) ? SpecOf(value) : nullptr;
+  if (spec == nullptr || (spec->lock_offset != MapSpec::kNoLock && !value.offset_known)) return;
+  if (spec->lock_offset == MapSpec::kNoLock) {
+    Fail(index,
+         absl::StrFormat("map %s has no bpf_spin_lock that %s could work on; put `struct bpf_spin_lock` into its "
+                         "value and build with -g",
+                         spec->name, helper.name));
+  } else if (value.offset != static_cast<int32_t>(spec->lock_offset)) {
+    Fail(index, absl::StrFormat("%s is given byte %d of a value of map %s, whose lock is at %d", helper.name,
+                                value.offset, spec->name, spec->lock_offset));
+  }
 }
 
 // False where checking further makes no sense.
@@ -139,6 +198,9 @@ bool Analyzer::CheckArgument(uint32_t index, const Helper& helper, int number, S
     case Argument::kFunction:
       if (!value.Is(kFunction)) return wrong("a function of the program");
       return true;
+    case Argument::kLock:
+      if (!value.Is(kMapValue)) return wrong("a bpf_spin_lock of a map's value");
+      return true;
     case Argument::kRecord:
       if (!value.Is(kRecord)) return wrong("a record that bpf_ringbuf_reserve() gave");
       return true;
@@ -153,6 +215,9 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
   const Helper* helper = FindHelper(number);
   if (reporting_) insn.unproven = 0;
   if (reporting_ && number == BPF_FUNC_xdp_store_bytes) image_.writes_packet = true;
+  if (helper == nullptr && number >= kFirstMissing && number - kFirstMissing < object_.missing.size()) {
+    Fail(index, object_.missing[number - kFirstMissing]);
+  }
   if (helper == nullptr) {
     Fail(index, absl::StrFormat("calls %s (%d), which is not there for XDP in user space: %s", HelperName(number),
                                 number, Advice(number)));
@@ -184,10 +249,13 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
   } else if (helper->result == Result::kRecordOrNull) {
     result = Value();
     result.kinds = kRecord;
+    const Value& size = state->registers[2];
+    result.range = size.IsNumber() && size.min <= kLongestRecord ? static_cast<uint32_t>(size.min) : 0;
     result.id = NewId(index, state);
   }
+  if (helper->arguments[0] == Argument::kRecord) ForgetRecord(state);
   if (callback) {
-    Callback(index, *helper, *state);
+    Callback(*helper, *state);
     if (stack) {
       function_->stack_escapes = true;
       UseStack(-static_cast<int64_t>(kStackBytes));

@@ -31,6 +31,7 @@ bool Analyzer::Proven(const Value& base, int64_t offset, uint64_t size, bool wri
   const int64_t end = offset + static_cast<int64_t>(size);
   if (base.Is(kPacket)) return base.anchored && offset >= 0 && end <= base.range;
   if (base.Is(kStack)) return base.own && offset >= -static_cast<int64_t>(kStackBytes) && end <= 0;
+  if (base.Is(kRecord)) return base.not_null && offset >= 0 && end <= base.range;
   if (base.Is(kMapValue) && base.not_null && base.map_set != kAnyMap) {
     for (size_t map = 0; map < object_.maps.size(); ++map) {
       if ((base.map_set >> map & 1) == 0) continue;
@@ -62,6 +63,11 @@ Check Analyzer::CheckFor(uint32_t index, int reg, const Value& base, int32_t off
     if (write || !field) {
       Fail(index, absl::StrFormat("%s %d bytes at %d of xdp_md: its fields are read only, 4 bytes each, at 0 to 20",
                                   verb, size, at));
+    }
+    if (field && at == 20 && !image_.behind_devmap) {
+      Fail(index,
+           "reads egress_ifindex, which a frame has behind a devmap only: put the program into "
+           "SEC(\"xdp/devmap\")");
     }
     return Check::kContext;
   }

@@ -59,9 +59,11 @@ class Analyzer {
   void HelperCall(uint32_t index, State* state);
   bool CheckArgument(uint32_t index, const Helper& helper, int number, State* state);
   void CheckMemoryArgument(uint32_t index, const Helper& helper, int number, State* state);
-  void Callback(uint32_t index, const Helper& helper, const State& state);
+  void CheckLock(uint32_t index, const Helper& helper, const Value& value);
+  void Callback(const Helper& helper, const State& state);
   void ForgetPacket(State* state) const;
   static void ForgetSlots(State* state);
+  static void ForgetRecord(State* state);
   std::string RegisterText(int reg, const Value& value) const;
   const MapSpec* SpecOf(const Value& map) const;
 

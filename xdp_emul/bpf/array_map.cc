@@ -70,12 +70,27 @@ uint8_t* ArrayMap::Lookup(const uint8_t* key, uint32_t worker) {
 }
 
 int ArrayMap::Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) {
+  const bool locked = (flags & BPF_F_LOCK) != 0;
+  flags &= ~static_cast<uint64_t>(BPF_F_LOCK);
   if (flags > BPF_EXIST) return -EINVAL;
   uint8_t* place = ArrayMap::Lookup(key, worker);
   if (place == nullptr) return -E2BIG;
   if (flags == BPF_NOEXIST) return -EEXIST;
-  CopyValue(place, value, spec_.value_size);
+  const bool has_lock = spec_.lock_offset != MapSpec::kNoLock;
+  if (locked) return has_lock ? CopyLocked(place, value) : -EINVAL;
+  if (has_lock) {
+    CopyValueTo(place, value);
+  } else {
+    CopyValue(place, value, spec_.value_size);
+  }
   return 0;
+}
+
+void ArrayMap::Each(uint32_t worker, VisitFunction visit, void* to) {
+  for (uint32_t index = 0; index < spec_.max_entries; ++index) {
+    const auto* key = reinterpret_cast<const uint8_t*>(&index);
+    if (!visit(to, key, ArrayMap::Lookup(key, worker))) return;
+  }
 }
 
 int ArrayMap::Delete(const uint8_t*) {

@@ -15,6 +15,7 @@ class ArrayMap : public Map {
   int Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) override;
   int Delete(const uint8_t* key) override;
   bool NextKey(const uint8_t* key, uint8_t* next) override;
+  void Each(uint32_t worker, VisitFunction visit, void* to) override;
 
   // For code that looks values up by itself: value i of worker w begins at base + w * worker_bytes + i * stride.
   uint64_t worker_bytes() const { return worker_bytes_; }

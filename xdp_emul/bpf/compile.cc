@@ -15,7 +15,11 @@ namespace {
 constexpr char kModule[] = "libhalfpage_bpf_llvm.so";
 
 void Fail(RunState* state, uint32_t kind, uint32_t instruction, uint64_t address, uint64_t size) {
-  if (state->Failed()) return;
+  if (state->Failed()) {
+    // By a helper, which does not know where it was called.
+    if (state->fault.instruction == Fault::kNowhere) state->fault.instruction = instruction;
+    return;
+  }
   state->Fail(static_cast<FaultKind>(kind), address, size);
   state->fault.instruction = instruction;
 }
@@ -72,7 +76,7 @@ absl::Status Compile(Program* program, const FrameLayout* layout) {
   const auto compile = reinterpret_cast<CompilerFunction>(dlsym(module, "halfpage_bpf_compile"));
   if (compile == nullptr) return absl::UnavailableError(absl::StrCat(kModule, " is not of this build"));
   char error[256] = "";
-  if (program->reshapes()) layout = nullptr;
+  if (program->reshapes() || program->holds()) layout = nullptr;
   const CompiledCode code = compile(*program, kServices, layout, error, sizeof(error));
   if (code.run == nullptr) return absl::UnavailableError(absl::StrCat("program ", program->name(), ": ", error));
   program->SetCompiled(code);

@@ -11,7 +11,7 @@ namespace halfpage::bpf {
 // What compiled code calls back for. The compiler is a module of its own and gets these by hand.
 struct CompilerServices {
   const Helper* (*find_helper)(uint32_t number);
-  // Notes a fault at `instruction`.
+  // Notes a fault at `instruction`, or that a helper's was there.
   void (*fail)(RunState* state, uint32_t kind, uint32_t instruction, uint64_t address, uint64_t size);
   // Load through a pointer of unknown kind; notes a fault.
   uint64_t (*load_any)(RunState* state, const Instruction* insn, uint32_t instruction, uint64_t address);
@@ -29,9 +29,9 @@ using CompilerFunction = CompiledCode (*)(const Program& program, const Compiler
                                           const FrameLayout* layout, char* error, size_t size);
 
 // Makes Run() of `program`, and of the programs that its tail calls lead to, run compiled code from now on; with a
-// layout of frames there is RunBurst() too, but not for a program that moves a packet's ends. The code lives as long as
-// the program. Errors: Unavailable with the reason where the compiler is not installed or does not take the program; it
-// is interpreted then. Set-up code.
+// layout of frames there is RunBurst() too, but not for a program that moves a packet's ends or holds things. The code
+// lives as long as the program. Errors: Unavailable with the reason where the compiler is not installed or does not
+// take the program; it is interpreted then. Set-up code.
 absl::Status Compile(Program* program, const FrameLayout* layout = nullptr);
 
 }  // namespace halfpage::bpf

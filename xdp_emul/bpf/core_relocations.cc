@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -25,8 +26,10 @@ struct ExtensionHeader {
 
 // Structures whose layout no kernel may change.
 constexpr absl::string_view kFixedTypes[] = {
-    "xdp_md", "ethhdr",   "iphdr",    "ipv6hdr",        "tcphdr",         "udphdr",         "icmphdr",       "icmp6hdr",
-    "arphdr", "in6_addr", "vlan_hdr", "bpf_fib_lookup", "bpf_devmap_val", "bpf_cpumap_val", "bpf_spin_lock",
+    "xdp_md",         "ethhdr",         "iphdr",         "ipv6hdr",    "tcphdr",      "udphdr",
+    "icmphdr",        "icmp6hdr",       "arphdr",        "in6_addr",   "vlan_hdr",    "bpf_fib_lookup",
+    "bpf_devmap_val", "bpf_cpumap_val", "bpf_spin_lock", "in_addr",    "vlan_ethhdr", "ipv6_opt_hdr",
+    "frag_hdr",       "gre_base_hdr",   "vxlanhdr",      "mpls_label", "sctphdr",
 };
 
 bool IsFixed(absl::string_view type) {
@@ -38,32 +41,70 @@ bool IsFixed(absl::string_view type) {
   return false;
 }
 
-absl::Status CheckOne(const std::string& path, const btf* types, const bpf_core_relo& relocation) {
-  if (relocation.kind == BPF_CORE_TYPE_ID_LOCAL) return absl::OkStatus();
+// One instruction of a section that a relocation names, both halves of a 64-bit constant where it is one.
+class Place {
+ public:
+  Place(absl::Span<uint8_t> section, uint32_t offset) {
+    if (offset % sizeof(bpf_insn) != 0 || offset > section.size() || section.size() - offset < sizeof(bpf_insn)) return;
+    first_ = reinterpret_cast<bpf_insn*>(section.data() + offset);
+    const bool two = first_->code == (BPF_LD | BPF_IMM | BPF_DW);
+    if (two && section.size() - offset < 2 * sizeof(bpf_insn)) first_ = nullptr;
+    count_ = two ? 2 : 1;
+  }
+  bool good() const { return first_ != nullptr; }
+  void SetNumber(int number) {
+    for (int i = 0; i < count_; ++i) first_[i].imm = i == 0 ? number : 0;
+  }
+  void SetCall(uint32_t number) {
+    for (int i = 0; i < count_; ++i) first_[i] = {BPF_JMP | BPF_CALL, 0, 0, 0, static_cast<int>(number)};
+  }
+
+ private:
+  bpf_insn* first_ = nullptr;
+  int count_ = 0;
+};
+
+constexpr uint32_t kTypeMatches = 12;  // BPF_CORE_TYPE_MATCHES, which Debian's headers do not name yet
+
+bool AsksWhether(uint32_t kind) {
+  return kind == BPF_CORE_FIELD_EXISTS || kind == BPF_CORE_TYPE_EXISTS || kind == BPF_CORE_ENUMVAL_EXISTS ||
+         kind == kTypeMatches;
+}
+
+void ResolveOne(const btf* types, const bpf_core_relo& relocation, Place place, std::vector<std::string>* missing) {
+  if (relocation.kind == BPF_CORE_TYPE_ID_LOCAL || !place.good()) return;
   const btf_type* type = btf__type_by_id(types, relocation.type_id);
   const char* name = type != nullptr ? btf__name_by_offset(types, type->name_off) : nullptr;
   if (name == nullptr) name = "?";
-  if (relocation.kind != BPF_CORE_TYPE_ID_TARGET && IsFixed(name)) return absl::OkStatus();
+  if (relocation.kind != BPF_CORE_TYPE_ID_TARGET && IsFixed(name)) return;
+  if (AsksWhether(relocation.kind)) return place.SetNumber(0);
   const char* field = btf__name_by_offset(types, relocation.access_str_off);
-  return absl::InvalidArgumentError(absl::StrCat(path, ": asks a running kernel for its type `", name,
-                                                 "` (CO-RE, field path ", field != nullptr ? field : "?",
-                                                 "), and no kernel takes part; use packet headers and xdp_md only, or "
-                                                 "leave out the include of vmlinux.h that makes ",
-                                                 "clang record this"));
+  place.SetCall(kFirstMissing + static_cast<uint32_t>(missing->size()));
+  missing->push_back(absl::StrCat("asks a running kernel for its type `", name, "` (CO-RE, field path ",
+                                  field != nullptr ? field : "?",
+                                  "), and no kernel takes part; use packet headers and xdp_md only, ask "
+                                  "bpf_core_type_exists() before, or leave out the include of vmlinux.h that makes "
+                                  "clang record this"));
 }
 
 }  // namespace
 
-absl::Status CheckCoreRelocations(const std::string& path, const btf* types, absl::Span<const uint8_t> extension) {
+std::vector<std::string> ResolveCoreRelocations(ElfImage* image) {
+  std::vector<std::string> missing;
+  const absl::Span<const uint8_t> types_bytes = image->Section(".BTF");
+  const absl::Span<const uint8_t> extension = image->Section(".BTF.ext");
   ExtensionHeader header;
-  if (types == nullptr || extension.size() < sizeof(header)) return absl::OkStatus();
+  if (types_bytes.empty() || extension.size() < sizeof(header)) return missing;
   memcpy(&header, extension.data(), sizeof(header));
-  if (header.header_size < sizeof(header) || header.header_size > extension.size()) return absl::OkStatus();
+  if (header.header_size < sizeof(header) || header.header_size > extension.size()) return missing;
   absl::Span<const uint8_t> left = extension.subspan(header.header_size);
-  if (header.core_offset > left.size() || header.core_size > left.size() - header.core_offset) return absl::OkStatus();
+  if (header.core_offset > left.size() || header.core_size > left.size() - header.core_offset) return missing;
   left = left.subspan(header.core_offset, header.core_size);
-  // The size of a record, then for each section its name, how many records, the records. libbpf has checked the section
-  // by now; what does not fit any more ends the walk.
+  btf* types = btf__new(types_bytes.data(), static_cast<uint32_t>(types_bytes.size()));
+  if (types == nullptr) return missing;
+  const absl::Cleanup free_types = [types] { btf__free(types); };
+  // The size of a record, then for each section its name, how many records, the records. What does not fit ends the
+  // walk.
   const auto take = [&left](void* to, size_t size) {
     if (left.size() < size) return false;
     memcpy(to, left.data(), size);
@@ -71,20 +112,21 @@ absl::Status CheckCoreRelocations(const std::string& path, const btf* types, abs
     return true;
   };
   uint32_t record_size = 0;
-  if (!take(&record_size, sizeof(record_size)) || record_size < sizeof(bpf_core_relo)) return absl::OkStatus();
+  if (!take(&record_size, sizeof(record_size)) || record_size < sizeof(bpf_core_relo)) return missing;
   struct {
     uint32_t name, count;
   } section;
   while (take(&section, sizeof(section))) {
+    const char* name = btf__name_by_offset(types, section.name);
+    const absl::Span<uint8_t> code = image->MutableSection(name != nullptr ? name : "");
     for (uint32_t i = 0; i < section.count && left.size() >= record_size; ++i) {
       bpf_core_relo relocation;
       memcpy(&relocation, left.data(), sizeof(relocation));
       left.remove_prefix(record_size);
-      const absl::Status status = CheckOne(path, types, relocation);
-      if (!status.ok()) return status;
+      ResolveOne(types, relocation, Place(code, relocation.insn_off), &missing);
     }
   }
-  return absl::OkStatus();
+  return missing;
 }
 
 }  // namespace halfpage::bpf

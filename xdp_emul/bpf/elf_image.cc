@@ -162,6 +162,12 @@ absl::Span<const uint8_t> ElfImage::Section(const std::string& name) const {
   return absl::MakeConstSpan(bytes_).subspan(found->second.offset, found->second.size);
 }
 
+absl::Span<uint8_t> ElfImage::MutableSection(const std::string& name) {
+  const auto found = sections_.find(name);
+  if (found == sections_.end()) return {};
+  return absl::MakeSpan(bytes_).subspan(found->second.offset, found->second.size);
+}
+
 std::vector<std::string> ElfImage::Targets(const std::string& name) const {
   const auto found = targets_.find(name);
   return found == targets_.end() ? std::vector<std::string>() : found->second;

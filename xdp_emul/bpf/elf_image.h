@@ -23,6 +23,8 @@ class ElfImage {
   // The bytes of section `name`, empty where there is none.
   absl::Span<const uint8_t> Section(const std::string& name) const;
 
+  absl::Span<uint8_t> MutableSection(const std::string& name);
+
   // By slot, the map or program that the object puts into map `name`; empty where there are none.
   std::vector<std::string> Targets(const std::string& name) const;
 

@@ -25,6 +25,9 @@ enum class Argument : uint8_t {
   kSizeOrZero,
   kFunction,  // a callback
   kRecord,    // what bpf_ringbuf_reserve() gave
+  kLock,      // the bpf_spin_lock of a map's value
+  kHeader20,  // memory of as many bytes, read: headers of IPv4 and TCP
+  kHeader40,  // and of IPv6
 };
 
 enum class Result : uint8_t { kNumber, kValueOrNull, kMapValueOfArgument, kRecordOrNull };
@@ -38,7 +41,8 @@ struct Helper {
   Argument arguments[5];
   Result result;
   bool changes_packet;
-  uint64_t map_types;  // bit t is set where a map of type t may be handed over; of those with kMap
+  uint64_t map_types;     // bit t is set where a map of type t may be handed over; of those with kMap
+  bool may_fail = false;  // may note a fault, by itself or by a callback
 };
 
 // Null where there is none.
@@ -49,12 +53,27 @@ std::string HelperName(uint32_t number);
 
 // Memory that the helper writes.
 inline bool IsWritten(Argument argument) {
-  return argument == Argument::kMemoryOut || argument == Argument::kValueOut;
+  return argument == Argument::kMemoryOut || argument == Argument::kValueOut || argument == Argument::kLock;
 }
 
 inline bool IsMemory(Argument argument) {
   return argument == Argument::kKey || argument == Argument::kValue || argument == Argument::kValueOut ||
-         argument == Argument::kMemory || argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut;
+         argument == Argument::kMemory || argument == Argument::kMemoryOrNull || argument == Argument::kMemoryOut ||
+         argument == Argument::kLock || argument == Argument::kHeader20 || argument == Argument::kHeader40;
+}
+
+// How long memory is whose length neither a map nor another argument says; 0 for all other kinds.
+inline uint32_t FixedBytes(Argument argument) {
+  switch (argument) {
+    case Argument::kLock:
+      return 4;
+    case Argument::kHeader20:
+      return 20;
+    case Argument::kHeader40:
+      return 40;
+    default:
+      return 0;
+  }
 }
 
 // What a helper gives for an error: a negative number of errno.h, in 64 bits.
@@ -88,6 +107,18 @@ uint64_t WorkerNumber(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, u
 uint64_t Random(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t NodeNumber(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t Loop(RunState* state, uint64_t times, uint64_t function, uint64_t context, uint64_t flags, uint64_t);
+uint64_t ForEachElement(RunState* state, uint64_t map, uint64_t function, uint64_t context, uint64_t flags, uint64_t);
+uint64_t TakeSpinLock(RunState* state, uint64_t lock, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t GiveSpinLock(RunState* state, uint64_t lock, uint64_t, uint64_t, uint64_t, uint64_t);
+uint64_t RingOutput(RunState*, uint64_t ring, uint64_t data, uint64_t size, uint64_t flags, uint64_t);
+uint64_t RingReserve(RunState* state, uint64_t ring, uint64_t size, uint64_t flags, uint64_t, uint64_t);
+uint64_t RingSubmit(RunState* state, uint64_t record, uint64_t flags, uint64_t, uint64_t, uint64_t);
+uint64_t RingDiscard(RunState* state, uint64_t record, uint64_t flags, uint64_t, uint64_t, uint64_t);
+uint64_t RingQuery(RunState*, uint64_t ring, uint64_t what, uint64_t, uint64_t, uint64_t);
+uint64_t MakeCookie4(RunState*, uint64_t ip, uint64_t tcp, uint64_t tcp_bytes, uint64_t, uint64_t);
+uint64_t MakeCookie6(RunState*, uint64_t ip, uint64_t tcp, uint64_t tcp_bytes, uint64_t, uint64_t);
+uint64_t CheckCookie4(RunState*, uint64_t ip, uint64_t tcp, uint64_t, uint64_t, uint64_t);
+uint64_t CheckCookie6(RunState*, uint64_t ip, uint64_t tcp, uint64_t, uint64_t, uint64_t);
 
 // The program that a tail call goes on with; null where the slot is empty or the run made too many.
 const Program* TailTarget(RunState* state, uint64_t map, uint64_t index);

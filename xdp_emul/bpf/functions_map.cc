@@ -2,9 +2,11 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "xdp_emul/bpf/functions.h"
 #include "xdp_emul/bpf/map.h"
+#include "xdp_emul/bpf/program.h"
 #include "xdp_emul/bpf/queue_map.h"
 #include "xdp_emul/bpf/slots_map.h"
 #include "xdp_emul/xdp_action.h"
@@ -20,7 +22,12 @@ const uint8_t* BytesAt(uint64_t address) {
 }
 constexpr auto kAborted = static_cast<uint64_t>(XdpAction::kAborted);
 constexpr auto kRedirected = static_cast<uint64_t>(XdpAction::kRedirect);
-constexpr uint64_t kMostTurns = 1 << 23;
+
+// One more turn of a callback; false where the run has had too many, or its callback ended in a fault.
+bool Turn(RunState* state) {
+  if (++state->turns > Program::kMostTurns) state->Fail(FaultKind::kTurns, 0, 0);
+  return !state->Failed();
+}
 
 }  // namespace
 
@@ -37,15 +44,15 @@ uint64_t MapDelete(RunState*, uint64_t map, uint64_t key, uint64_t, uint64_t, ui
 }
 
 uint64_t MapPush(RunState*, uint64_t map, uint64_t value, uint64_t flags, uint64_t, uint64_t) {
-  return Errno(static_cast<QueueMap*>(MapAt(map))->Push(BytesAt(value), flags));
+  return Errno(static_cast<KeylessMap*>(MapAt(map))->Push(BytesAt(value), flags));
 }
 
 uint64_t MapPop(RunState*, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t) {
-  return Errno(static_cast<QueueMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), true));
+  return Errno(static_cast<KeylessMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), true));
 }
 
 uint64_t MapPeek(RunState*, uint64_t map, uint64_t value, uint64_t, uint64_t, uint64_t) {
-  return Errno(static_cast<QueueMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), false));
+  return Errno(static_cast<KeylessMap*>(MapAt(map))->Next(reinterpret_cast<uint8_t*>(value), false));
 }
 
 uint64_t TailCall(RunState*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
@@ -120,13 +127,43 @@ uint64_t Random(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_
 uint64_t Loop(RunState* state, uint64_t times, uint64_t function, uint64_t context, uint64_t flags, uint64_t) {
   const auto turns = static_cast<uint32_t>(times);
   if (flags != 0) return Errno(-EINVAL);
-  if (turns > kMostTurns) return Errno(-E2BIG);
+  if (turns > Program::kMostTurns) return Errno(-E2BIG);
   for (uint32_t turn = 0; turn < turns; ++turn) {
+    if (!Turn(state)) return turn;
     const uint64_t arguments[5] = {turn, context};
     const uint64_t stop = state->call(state, static_cast<uint32_t>(function), arguments);
     if (state->Failed() || stop != 0) return turn + 1;
   }
   return turns;
+}
+
+// The callback gets a copy of the key, in a frame of its own on the program's stack.
+uint64_t ForEachElement(RunState* state, uint64_t map, uint64_t function, uint64_t context, uint64_t flags, uint64_t) {
+  if (flags != 0) return Errno(-EINVAL);
+  uint8_t* const key_place = state->frame_top;
+  if (key_place + kStackBytes > state->stack + sizeof(state->stack)) {
+    state->Fail(FaultKind::kCalls, 0, 0);
+    return 0;
+  }
+  state->frame_top += kStackBytes;
+  struct Walk {
+    RunState* state;
+    uint64_t map, function, context, visited;
+    uint8_t* key_place;
+  } walk = {state, map, function, context, 0, key_place};
+  const auto visit = [](void* to, const uint8_t* key, uint8_t* value) {
+    auto* const at = static_cast<Walk*>(to);
+    if (!Turn(at->state)) return false;
+    ++at->visited;
+    memcpy(at->key_place, key, MapAt(at->map)->spec().key_size);
+    const uint64_t arguments[5] = {at->map, reinterpret_cast<uint64_t>(at->key_place),
+                                   reinterpret_cast<uint64_t>(value), at->context};
+    const uint64_t stop = at->state->call(at->state, static_cast<uint32_t>(at->function), arguments);
+    return stop == 0 && !at->state->Failed();
+  };
+  MapAt(map)->Each(state->worker, visit, &walk);
+  state->frame_top = key_place;
+  return walk.visited;
 }
 
 }  // namespace halfpage::bpf

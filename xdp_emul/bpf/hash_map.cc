@@ -175,7 +175,10 @@ int HashMap::UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags)
 }
 
 int HashMap::Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker, bool all) {
-  if (flags > BPF_EXIST) return -EINVAL;
+  const bool locked = (flags & BPF_F_LOCK) != 0;
+  flags &= ~static_cast<uint64_t>(BPF_F_LOCK);
+  const bool has_lock = spec_.lock_offset != MapSpec::kNoLock;
+  if (flags > BPF_EXIST || (locked && !has_lock)) return -EINVAL;
   const uint32_t hash = Hash(key);
   if (lru_) {
     while (count_.load(std::memory_order_relaxed) >= spec_.max_entries && Find(key, hash) == 0) {
@@ -186,6 +189,7 @@ int HashMap::Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint3
   const uint32_t old = Find(key, hash);
   if (old != 0 && flags == BPF_NOEXIST) return -EEXIST;
   if (old == 0 && flags == BPF_EXIST) return -ENOENT;
+  if (old != 0 && locked) return CopyLocked(ValueOf(old, 0), value);
   if (old != 0 && per_worker()) {
     for (uint32_t w = 0; w < workers(); ++w) {
       if (all || w == worker) memcpy(ValueOf(old, w), value, spec_.value_size);
@@ -213,7 +217,8 @@ int HashMap::Put(const uint8_t* key, const uint8_t* value, uint64_t flags, uint3
       if (all || w == worker) memcpy(place, value, spec_.value_size);
     }
   } else {
-    memcpy(ValueOf(index, 0), value, spec_.value_size);
+    if (has_lock) memset(ValueOf(index, 0), 0, spec_.value_size);
+    CopyValueTo(ValueOf(index, 0), value);
   }
   // A new value takes the old one's place on the list. At its head, a reader that is past the head already would find
   // neither.
@@ -302,6 +307,21 @@ bool HashMap::MakeRoom() {
     return true;
   }
   return false;
+}
+
+// No more than there can be elements: the callback may put in and take out while it is called.
+void HashMap::Each(uint32_t worker, VisitFunction visit, void* to) {
+  const auto* heads = reinterpret_cast<const std::atomic<uint32_t>*>(buckets_.data());
+  uint32_t left = capacity_;
+  for (uint32_t bucket = 0; bucket <= mask_; ++bucket) {
+    uint32_t index = heads[bucket].load(std::memory_order_acquire);
+    for (; index != 0 && left != 0; --left) {
+      Element* element = At(index);
+      uint8_t* const value = ValueOf(index, worker);
+      index = element->next.load(std::memory_order_acquire);
+      if (!visit(to, KeyOf(element), value)) return;
+    }
+  }
 }
 
 bool HashMap::NextKey(const uint8_t* key, uint8_t* next) {

@@ -22,6 +22,7 @@ class HashMap : public Map {
   int UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags) override;
   int Delete(const uint8_t* key) override;
   bool NextKey(const uint8_t* key, uint8_t* next) override;
+  void Each(uint32_t worker, VisitFunction visit, void* to) override;
 
  private:
   // Before key and value of each element. Index 0 is nobody.

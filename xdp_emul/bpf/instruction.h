@@ -74,6 +74,7 @@ struct Image {
   std::vector<bpf_insn> raw;        // as the object has it, for printing
   std::vector<Function> functions;  // by `begin`; the first is the program itself
   bool writes_packet = false;       // some instruction may write into the packet
+  bool behind_devmap = false;       // of section xdp/devmap: has an egress_ifindex
 
   // The function that holds instruction `index`.
   const Function& FunctionOf(uint32_t index) const;

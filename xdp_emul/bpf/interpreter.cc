@@ -148,8 +148,7 @@ class Run {
     r[0] = helper->function(state_, r[1], r[2], r[3], r[4], r[5]);
     if (!state_->Failed()) return true;
     // A callback's fault has its own place.
-    if (state_->fault.kind == FaultKind::kArgument) return FaultAt(at);
-    return false;
+    return state_->fault.instruction == bpf::Fault::kNowhere ? FaultAt(at) : false;
   }
 
   bool Execute(uint32_t pc, uint64_t* r) {

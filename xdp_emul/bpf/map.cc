@@ -3,16 +3,21 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/array_map.h"
+#include "xdp_emul/bpf/bloom_map.h"
 #include "xdp_emul/bpf/hash_map.h"
 #include "xdp_emul/bpf/lpm_map.h"
 #include "xdp_emul/bpf/queue_map.h"
+#include "xdp_emul/bpf/ring_map.h"
 #include "xdp_emul/bpf/slots_map.h"
+#include "xdp_emul/bpf/spin_lock.h"
 
 namespace halfpage::bpf {
 namespace {
@@ -49,6 +54,11 @@ constexpr const char* kTypeNames[] = {
     "devmap_hash",
     "struct_ops",
     "ringbuf",
+    "inode_storage",
+    "task_storage",
+    "bloom_filter",
+    "user_ringbuf",
+    "cgrp_storage",
 };
 
 }  // namespace
@@ -102,6 +112,25 @@ bool Map::per_worker() const {
          spec_.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 }
 
+void Map::CopyValueTo(uint8_t* to, const uint8_t* from) const {
+  const uint32_t lock = spec_.lock_offset;
+  if (lock == MapSpec::kNoLock) {
+    memcpy(to, from, spec_.value_size);
+    return;
+  }
+  const uint32_t behind = lock + sizeof(uint32_t);
+  memcpy(to, from, lock);
+  memcpy(to + behind, from + behind, spec_.value_size - behind);
+}
+
+int Map::CopyLocked(uint8_t* to, const uint8_t* from) const {
+  auto* const word = reinterpret_cast<uint32_t*>(to + spec_.lock_offset);
+  if (!TakeLockWord(word)) return -EBUSY;
+  CopyValueTo(to, from);
+  GiveLockWord(word);
+  return 0;
+}
+
 int Map::UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags) {
   const uint32_t copies = per_worker() ? workers() : 1;
   for (uint32_t worker = 0; worker < copies; ++worker) {
@@ -135,11 +164,18 @@ absl::StatusOr<std::unique_ptr<Map>> Map::Create(const MapSpec& spec, Epochs* ep
     case BPF_MAP_TYPE_ARRAY_OF_MAPS:
     case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
       return SlotsMap::Create(spec, epochs);
+    case BPF_MAP_TYPE_HASH_OF_MAPS:
+      return HashOfMaps::Create(spec, epochs);
+    case BPF_MAP_TYPE_RINGBUF:
+      return RingMap::Create(spec, epochs);
+    case BPF_MAP_TYPE_BLOOM_FILTER:
+      return BloomMap::Create(spec, epochs);
     default:
       return absl::UnimplementedError(
           absl::StrFormat("map %s is of type %s, which is not there for programs in user space; use array, "
                           "percpu_array, hash, percpu_hash, lru_hash, lru_percpu_hash, lpm_trie, queue, stack, "
-                          "array_of_maps, prog_array, perf_event_array, devmap, devmap_hash, xskmap or cpumap",
+                          "bloom_filter, ringbuf, array_of_maps, hash_of_maps, prog_array, perf_event_array, devmap, "
+                          "devmap_hash, xskmap or cpumap",
                           spec.name, MapTypeName(spec.type)));
   }
 }

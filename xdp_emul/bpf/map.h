@@ -79,6 +79,11 @@ class Map {
   // A value for all workers.
   virtual int UpdateAll(const uint8_t* key, const uint8_t* value, uint64_t flags);
 
+  // Calls `visit` for each element, with the value for `worker`, until it gives false; it may take out what it sees.
+  // Only for maps that bpf_for_each_map_elem() takes.
+  using VisitFunction = bool (*)(void* to, const uint8_t* key, uint8_t* value);
+  virtual void Each(uint32_t /*worker*/, VisitFunction /*visit*/, void* /*to*/) {}
+
   bool per_worker() const;
   uint32_t workers() const { return epochs_->workers(); }
 
@@ -88,6 +93,11 @@ class Map {
   static uint8_t* LookupVirtual(Map* map, const uint8_t* key, uint64_t worker) {
     return map->Lookup(key, static_cast<uint32_t>(worker));
   }
+
+  // Puts `from` where a value is, but for its lock.
+  void CopyValueTo(uint8_t* to, const uint8_t* from) const;
+  // The same while the value's lock is held. 0 or -EBUSY.
+  int CopyLocked(uint8_t* to, const uint8_t* from) const;
 
   MapSpec spec_;
   Epochs* epochs_;

@@ -22,8 +22,12 @@ absl::StatusOr<std::unique_ptr<MapSet>> MapSet::Create(const Object& object, uin
 
 absl::Status MapSet::Fill(const Object& object, const MapSpec& spec, Map* map) {
   const bool programs = spec.type == BPF_MAP_TYPE_PROG_ARRAY;
-  if (!programs && spec.type != BPF_MAP_TYPE_ARRAY_OF_MAPS) return absl::OkStatus();
-  auto* slots = static_cast<SlotsMap*>(map);
+  const bool by_key = spec.type == BPF_MAP_TYPE_HASH_OF_MAPS;
+  if (!programs && !by_key && spec.type != BPF_MAP_TYPE_ARRAY_OF_MAPS) return absl::OkStatus();
+  const auto put = [&](uint32_t slot, void* what) {
+    if (by_key) return static_cast<HashOfMaps*>(map)->Put(slot, static_cast<Map*>(what));
+    return static_cast<SlotsMap*>(map)->Put(slot, what);
+  };
   for (uint32_t slot = 0; slot < spec.targets.size(); ++slot) {
     const std::string& name = spec.targets[slot];
     if (name.empty()) continue;
@@ -38,7 +42,7 @@ absl::Status MapSet::Fill(const Object& object, const MapSpec& spec, Map* map) {
     } else {
       what = Find(name);
     }
-    if (what == nullptr || !slots->Put(slot, what)) {
+    if (what == nullptr || !put(slot, what)) {
       return absl::InvalidArgumentError(absl::StrCat(object.path, ": map ", spec.name, ": slot ", slot, " is for `",
                                                      name, "`, which is no map of the object, or past its ",
                                                      spec.max_entries, " entries"));

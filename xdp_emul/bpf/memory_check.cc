@@ -18,6 +18,7 @@ bool InMap(const Map& map, uint64_t address, uint64_t size, bool write) {
 
 uint64_t SizeOfArgument(const RunState& state, Argument kind, const uint64_t* registers, int number) {
   (void)state;
+  if (FixedBytes(kind) != 0) return FixedBytes(kind);
   if (kind != Argument::kKey && kind != Argument::kValue && kind != Argument::kValueOut) return registers[number + 1];
   const auto* map = reinterpret_cast<const Map*>(registers[0]);
   return kind == Argument::kKey ? map->spec().key_size : map->spec().value_size;

@@ -88,6 +88,7 @@ MapSpec SpecOf(const bpf_map* map) {
   spec.value_size = bpf_map__value_size(map);
   spec.max_entries = bpf_map__max_entries(map);
   spec.flags = bpf_map__map_flags(map);
+  spec.extra = bpf_map__map_extra(map);
   spec.internal = bpf_map__is_internal(map);
   return spec;
 }
@@ -102,6 +103,7 @@ void ReadTypes(const bpf_map* map, const btf* types, MapSpec* spec) {
   }
   spec->key_fields = ReadLayout(types, spec->internal ? 0 : bpf_map__btf_key_type_id(map), spec->key_size);
   spec->value_fields = ReadLayout(types, value, spec->value_size);
+  spec->lock_offset = LockOffset(types, value, spec->value_size);
 }
 
 MapSpec ReadMap(bpf_map* map, const btf* types) {
@@ -148,6 +150,9 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
     libbpf_log = nullptr;
   };
 
+  Object object;
+  object.path = path;
+  object.missing = ResolveCoreRelocations(&*image);
   bpf_object_open_opts open_options = {};
   open_options.sz = sizeof(open_options);
   open_options.object_name = "halfpage";
@@ -159,9 +164,7 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
   }
   const absl::Cleanup close = [raw] { bpf_object__close(raw); };
 
-  absl::Status status = Prepare(path, raw);
-  if (!status.ok()) return status;
-  status = CheckCoreRelocations(path, bpf_object__btf(raw), image->Section(".BTF.ext"));
+  const absl::Status status = Prepare(path, raw);
   if (!status.ok()) return status;
 
   // With a loader being generated, load() resolves everything inside the file and makes no system call. What it
@@ -175,8 +178,6 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
                                          LastReason(log)));
   }
 
-  Object object;
-  object.path = path;
   bpf_map* map = nullptr;
   bpf_object__for_each_map(map, raw) object.maps.push_back(ReadMap(map, bpf_object__btf(raw)));
   bpf_program* program = nullptr;

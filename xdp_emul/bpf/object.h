@@ -30,7 +30,10 @@ struct MapSpec {
   uint32_t key_size = 0;
   uint32_t value_size = 0;
   uint32_t max_entries = 0;
-  uint32_t flags = 0;                    // BPF_F_*
+  uint32_t flags = 0;  // BPF_F_*
+  uint64_t extra = 0;  // of a bloom filter: how many hashes
+  static constexpr uint32_t kNoLock = UINT32_MAX;
+  uint32_t lock_offset = kNoLock;        // of the bpf_spin_lock in its values, kNoLock where there is none
   bool internal = false;                 // holds global variables: one entry, .data, .rodata, .bss
   std::string initial;                   // bytes of the global variables; empty for other maps
   std::shared_ptr<MapSpec> inner;        // what a map of maps holds
@@ -53,6 +56,9 @@ struct Object {
   std::string path;
   std::vector<MapSpec> maps;
   std::vector<ProgramCode> programs;
+  // What programs ask a running kernel for, by the number of the call that stands in the instruction's place
+  // (core_relocations.h).
+  std::vector<std::string> missing;
 };
 
 // Reads `path`. Programs of other kinds than XDP are left out.

@@ -14,6 +14,7 @@ void RunState::Fail(FaultKind kind, uint64_t address, uint64_t size) {
   if (fault.kind != FaultKind::kNone) return;
   fault.kind = kind;
   fault.program = program;
+  fault.instruction = Fault::kNowhere;
   fault.address = address;
   fault.size = size;
   fault.from_data = static_cast<int64_t>(address - reinterpret_cast<uint64_t>(data));
@@ -36,6 +37,8 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Create(const ProgramCode& code
   program->redirects_ = program->Calls(BPF_FUNC_redirect) || program->Calls(BPF_FUNC_redirect_map);
   program->reshapes_ = program->Calls(BPF_FUNC_tail_call) || program->Calls(BPF_FUNC_xdp_adjust_head) ||
                        program->Calls(BPF_FUNC_xdp_adjust_tail) || program->Calls(BPF_FUNC_xdp_adjust_meta);
+  program->holds_ = program->Calls(BPF_FUNC_tail_call) || program->Calls(BPF_FUNC_spin_lock) ||
+                    program->Calls(BPF_FUNC_ringbuf_reserve);
   program->maps_ = maps;
   return program;
 }
@@ -75,7 +78,9 @@ std::string FaultText(const Program& runs, const Fault& fault) {
   const Program& program = fault.program != nullptr ? *fault.program : runs;  // a tail call may have led to another
   const Image& image = program.image();
   const std::string where =
-      absl::StrCat("program ", program.name(), ": instruction ", Disassemble(image, fault.instruction));
+      fault.instruction == Fault::kNowhere
+          ? absl::StrCat("program ", program.name(), ": its end")
+          : absl::StrCat("program ", program.name(), ": instruction ", Disassemble(image, fault.instruction));
   const std::string access = absl::StrFormat("%s: an access of %d bytes", where, fault.size);
   switch (fault.kind) {
     case FaultKind::kNone:
@@ -105,6 +110,14 @@ std::string FaultText(const Program& runs, const Fault& fault) {
       return absl::StrFormat("%s: stopped after %d loops", where, Program::kFuel);
     case FaultKind::kCalls:
       return absl::StrFormat("%s: functions are nested deeper than %d", where, kMostFrames);
+    case FaultKind::kTurns:
+      return absl::StrFormat("%s: stopped after %d turns of callbacks", where, Program::kMostTurns);
+    case FaultKind::kLock:
+      return absl::StrCat(where,
+                          ": a bpf_spin_lock is taken while one is held, given back by who does not hold it, or "
+                          "not given back by anybody");
+    case FaultKind::kHeld:
+      return absl::StrCat(where, ": a lock or a record of a ring buffer is still held; give it back on all ways");
     case FaultKind::kOpcode:
       return absl::StrCat(where, ": cannot be run");
   }

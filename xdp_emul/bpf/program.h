@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "xdp_emul/bpf/functions.h"
+#include "xdp_emul/bpf/held.h"
 #include "xdp_emul/bpf/instruction.h"
 #include "xdp_emul/bpf/map.h"
 #include "xdp_emul/bpf/object.h"
@@ -78,6 +79,8 @@ class Program {
   bool reshapes() const { return reshapes_; }
   // Whether it may name targets.
   bool redirects() const { return redirects_; }
+  // Whether it may end with a lock or a record in its hands, which Run() then takes from it.
+  bool holds() const { return holds_; }
   // Whether it calls helper `number`.
   bool Calls(uint32_t number) const;
 
@@ -106,11 +109,13 @@ class Program {
     state->fault.kind = FaultKind::kNone;
     state->redirect.flags = RedirectTarget::kNone;
     state->tail_calls = 0;
+    state->turns = 0;
     const uint64_t verdict = Go(state);
+    if (holds_) LetGo(state);
     return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
   }
 
-  // Whether there is RunBurst().
+  // Whether there is RunBurst(): not where it reshapes() or holds().
   bool runs_bursts() const { return compiled_.run_burst != nullptr; }
   // RunNext() for `n` frames in one buffer each, described as the layout says that it was compiled with, without
   // metadata. Gives how many were judged: all, or those up to the first that failed, which state->fault then tells. The
@@ -127,6 +132,8 @@ class Program {
 
   // Loops that one run may make before it is stopped.
   static constexpr int64_t kFuel = 1 << 20;
+  // Turns that its callbacks may make in one run, all together.
+  static constexpr uint32_t kMostTurns = 1 << 23;
 
  private:
   uint64_t Go(RunState* state) const { return compiled_.run != nullptr ? compiled_.run(state) : RunInterpreted(state); }
@@ -137,6 +144,7 @@ class Program {
   bool frags_ = false;
   bool redirects_ = false;
   bool reshapes_ = false;
+  bool holds_ = false;
   MapSet* maps_ = nullptr;
   CompiledCode compiled_;
 };

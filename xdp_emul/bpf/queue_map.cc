@@ -8,13 +8,16 @@
 
 namespace halfpage::bpf {
 
+absl::Status KeylessMap::CheckShape(const MapSpec& spec) {
+  if (spec.key_size == 0 && spec.value_size != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("map %s (%s): key of %d, value of %d bytes; it has no key, and values of at least one byte",
+                      spec.name, MapTypeName(spec.type), spec.key_size, spec.value_size));
+}
+
 absl::StatusOr<std::unique_ptr<Map>> QueueMap::Create(const MapSpec& spec, Epochs* epochs) {
-  if (spec.key_size != 0 || spec.value_size == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("map %s (%s): key of %d, value of %d bytes; it has no key, and "
-                        "values of at least one byte",
-                        spec.name, MapTypeName(spec.type), spec.key_size, spec.value_size));
-  }
+  const absl::Status status = CheckShape(spec);
+  if (!status.ok()) return status;
   auto map = std::unique_ptr<QueueMap>(new QueueMap(spec, epochs));
   absl::StatusOr<MapMemory> memory =
       MapMemory::Create(spec.name, uint64_t{RoundUp8(spec.value_size)} * spec.max_entries);
@@ -50,11 +53,11 @@ int QueueMap::Next(uint8_t* value, bool take) {
   return 0;
 }
 
-int QueueMap::Update(const uint8_t*, const uint8_t* value, uint64_t flags, uint32_t) {
+int KeylessMap::Update(const uint8_t*, const uint8_t* value, uint64_t flags, uint32_t) {
   return Push(value, flags);
 }
 
-int QueueMap::Delete(const uint8_t*) {
+int KeylessMap::Delete(const uint8_t*) {
   return -EINVAL;
 }
 

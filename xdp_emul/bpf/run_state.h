@@ -28,12 +28,16 @@ enum class FaultKind : uint32_t {
   kFuel,       // too many loops
   kCalls,      // functions nested too deep
   kOpcode,     // code that was thought to be unreachable
+  kTurns,      // too many turns of callbacks
+  kLock,       // a bpf_spin_lock taken twice, given back without being held, or never given back
+  kHeld,       // a lock or a record still held where the program ended
 };
 
 struct Fault {
   FaultKind kind = FaultKind::kNone;
+  static constexpr uint32_t kNowhere = UINT32_MAX;
   const Program* program = nullptr;  // whose instruction it is
-  uint32_t instruction = 0;
+  uint32_t instruction = kNowhere;   // kNowhere until who called says it, and where the program had ended
   uint64_t address = 0;
   uint64_t size = 0;
   int64_t from_data = 0;     // the address as an offset from `data` when it happened
@@ -69,6 +73,12 @@ struct ChainCalls {
   int (*adjust_tail)(RunState* state, int32_t delta);
 };
 
+// A record of a ring buffer between reserve and submit.
+struct HeldRecord {
+  Map* ring = nullptr;
+  uint8_t* data = nullptr;
+};
+
 // Owned by one worker, reused for each packet. The first members are at fixed places for compiled code.
 struct RunState {
   uint8_t* data = nullptr;
@@ -87,6 +97,12 @@ struct RunState {
   RedirectTarget redirect;
   uint64_t random = 0x853c49e6748fea9b;
   uint32_t tail_calls = 0;
+  uint32_t turns = 0;  // of callbacks
+  // What the program took and has to give back (held.h).
+  static constexpr uint32_t kMostRecords = 8;
+  uint32_t* lock = nullptr;
+  uint32_t records = 0;
+  HeldRecord record[kMostRecords];
   const Surroundings* surroundings = nullptr;
   PrintFunction print = nullptr;
   EventFunction event = nullptr;  // null: nobody reads events

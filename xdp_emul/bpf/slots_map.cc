@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "xdp_emul/bpf/hash_map.h"
 
 namespace halfpage::bpf {
 namespace {
@@ -46,6 +47,34 @@ int SlotsMap::Update(const uint8_t*, const uint8_t*, uint64_t, uint32_t) {
 
 int SlotsMap::Delete(const uint8_t* key) {
   return Put(IndexAt(key), nullptr) ? 0 : -ENOENT;
+}
+
+absl::StatusOr<std::unique_ptr<Map>> HashOfMaps::Create(const MapSpec& spec, Epochs* epochs) {
+  auto map = std::unique_ptr<HashOfMaps>(new HashOfMaps(spec, epochs));
+  MapSpec entries = spec;
+  entries.type = BPF_MAP_TYPE_HASH;
+  entries.value_size = sizeof(Map*);
+  absl::StatusOr<std::unique_ptr<Map>> made = HashMap::Create(entries, epochs);
+  if (!made.ok()) return made.status();
+  map->entries_ = std::move(*made);
+  return map;
+}
+
+bool HashOfMaps::Put(uint32_t key, Map* what) {
+  if (spec_.key_size != sizeof(key)) return false;
+  return entries_->UpdateAll(reinterpret_cast<const uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&what),
+                             BPF_ANY) == 0;
+}
+
+uint8_t* HashOfMaps::Lookup(const uint8_t* key, uint32_t worker) {
+  const uint8_t* entry = entries_->Lookup(key, worker);
+  uint8_t* found = nullptr;
+  if (entry != nullptr) memcpy(&found, entry, sizeof(found));
+  return found;
+}
+
+int HashOfMaps::Update(const uint8_t*, const uint8_t*, uint64_t, uint32_t) {
+  return -EINVAL;
 }
 
 // Nothing to print: values have no bytes.

@@ -33,4 +33,23 @@ class SlotsMap : public Map {
   std::vector<std::atomic<void*>> slots_;
 };
 
+// HASH_OF_MAPS: by a key of any size. What the object puts in has its slot's number as key.
+class HashOfMaps : public Map {
+ public:
+  static absl::StatusOr<std::unique_ptr<Map>> Create(const MapSpec& spec, Epochs* epochs);
+
+  // False where its keys are no numbers of 4 bytes, or it is full. Set-up code.
+  bool Put(uint32_t key, Map* what);
+
+  // The map itself.
+  uint8_t* Lookup(const uint8_t* key, uint32_t worker) override;
+  int Update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint32_t worker) override;
+  int Delete(const uint8_t* key) override { return entries_->Delete(key); }
+  bool NextKey(const uint8_t*, uint8_t*) override { return false; }
+
+ private:
+  HashOfMaps(const MapSpec& spec, Epochs* epochs) : Map(spec, epochs) {}
+  std::unique_ptr<Map> entries_;  // from keys to addresses of maps
+};
+
 }  // namespace halfpage::bpf

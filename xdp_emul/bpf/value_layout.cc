@@ -149,6 +149,24 @@ ValueLayout ReadLayout(const btf* types, uint32_t id, uint32_t bytes) {
   return layout;
 }
 
+uint32_t LockOffset(const btf* types, uint32_t id, uint32_t bytes) {
+  const btf_type* type = types != nullptr && id != 0 ? btf__type_by_id(types, id) : nullptr;
+  for (int i = 0; i < kDeepest && type != nullptr && (btf_is_mod(type) || btf_is_typedef(type)); ++i) {
+    type = btf__type_by_id(types, type->type);
+  }
+  if (type == nullptr || !btf_is_struct(type)) return MapSpec::kNoLock;
+  const btf_member* member = btf_members(type);
+  for (uint32_t i = 0; i < btf_vlen(type); ++i, ++member) {
+    const btf_type* inner = btf__type_by_id(types, member->type);
+    if (inner == nullptr || !btf_is_struct(inner)) continue;
+    const char* name = btf__name_by_offset(types, inner->name_off);
+    const uint32_t offset = btf_member_bit_offset(type, i) / 8;
+    const bool inside = offset % sizeof(uint32_t) == 0 && uint64_t{offset} + sizeof(uint32_t) <= bytes;
+    if (name != nullptr && absl::string_view(name) == "bpf_spin_lock" && inside) return offset;
+  }
+  return MapSpec::kNoLock;
+}
+
 std::string FieldsText(const ValueLayout& layout, const uint8_t* bytes) {
   if (layout.size() == 1 && layout[0].name.empty()) return FieldText(layout[0], bytes);
   std::string text;

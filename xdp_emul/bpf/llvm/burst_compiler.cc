@@ -82,6 +82,14 @@ class BurstCompiler : private Emitter {
     return false;
   }
 
+  bool CallsBack() {
+    const std::vector<Instruction>& code = program_.image().code;
+    return std::any_of(code.begin(), code.end(), [](const Instruction& insn) {
+      return insn.code == (BPF_JMP | BPF_CALL) && insn.src == 0 &&
+             (insn.imm == BPF_FUNC_loop || insn.imm == BPF_FUNC_for_each_map_elem);
+    });
+  }
+
   // What a run starts with, of what this program can tell the difference of.
   void Start(const V* ends) {
     if (TellsState(program_)) {
@@ -90,6 +98,9 @@ class BurstCompiler : private Emitter {
     }
     if (TellsState(program_) || Loops()) {
       SetMember(offsetof(RunState, fuel), Number(static_cast<uint64_t>(Program::kFuel)));
+    }
+    if (CallsBack()) {
+      StoreAt(AddOf(state_, Number(offsetof(RunState, turns))), Number(0), 4);
     }
     if (program_.redirects()) {
       SetMember(offsetof(RunState, redirect) + offsetof(RedirectTarget, flags), Number(RedirectTarget::kNone));

@@ -251,7 +251,7 @@ class FunctionCompiler : private Emitter {
     if (insn.imm == BPF_FUNC_tail_call) EmitTailCall();
     Set(0, CallAt(reinterpret_cast<const void*>(helper->function), i64_,
                   {state_, Register(1), Register(2), Register(3), Register(4), Register(5)}));
-    if (insn.imm == BPF_FUNC_loop) RequireNoFault(NoFault());
+    if (helper->may_fail) Require(NoFault(), FaultKind::kOpcode, index, Number(0), 0);
   }
 
   // Code that the analysis found no way to: it is compiled all the same, for jumps lead there.
