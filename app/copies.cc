@@ -126,11 +126,11 @@ const ProgramConfig* FindProgram(const Config& config, const std::string& name) 
 }
 
 std::vector<ProgramLink> LinksOf(const Config& config, const ProgramConfig& program) {
-  if (program.kind != ProgramKind::kChain) return {{program.name, program.frags}};
+  if (program.kind != ProgramKind::kChain) return {{program.name, program.frags, program.kind == ProgramKind::kObject}};
   std::vector<ProgramLink> links;
   for (const std::string& name : program.programs) {
     const ProgramConfig* link = FindProgram(config, name);
-    if (link != nullptr) links.push_back({name, link->frags});
+    if (link != nullptr) links.push_back({name, link->frags, link->kind == ProgramKind::kObject});
   }
   return links;
 }

@@ -58,6 +58,16 @@ void CheckPoolsOf(const Config& config, const CopyConfig& copy, const std::strin
   }
 }
 
+void WarnOfPeer(const Device& device, const std::string& peer, bool redirected, FaultList& faults) {
+  faults.Warn(device.path,
+              absl::StrCat(redirected ? "frames are redirected into it" : "its program sends frames back through it",
+                           ", and its peer `", peer, "` has no program: ",
+                           device.mode == XdpMode::kKernel
+                               ? "they are dropped (peer_no_xdp), as the kernel does; give it a program, or gro: true"
+                               : "they are delivered all the same, which the kernel would not do; give it a program, "
+                                 "gro: true, or write mode: kernel"));
+}
+
 }  // namespace
 
 void CheckCopies(const Config& config, FaultList& faults) {
@@ -98,14 +108,10 @@ void CheckAttachments(const Config& config, FaultList& faults) {
       if (!status.ok()) faults.Fault(path, std::string(status.message()));
     }
     if (device.peer == kNoDevice || devices[device.peer].takes_xdp) continue;
-    if (std::find(sent_into.begin(), sent_into.end(), device.name) == sent_into.end()) continue;
-    const std::string& peer = devices[device.peer].name;
-    faults.Warn(device.path,
-                absl::StrCat("frames are redirected into it, and its peer `", peer, "` has no program: ",
-                             device.mode == XdpMode::kKernel
-                                 ? "they are dropped (peer_no_xdp), as the kernel does; give it a program, or gro: true"
-                                 : "they are delivered all the same, which the kernel would not do; give it a program, "
-                                   "gro: true, or write mode: kernel"));
+    const bool redirected = std::find(sent_into.begin(), sent_into.end(), device.name) != sent_into.end();
+    // The kernel drops what it sends back; we deliver it, as whoever lets a program answer without a peer's wants.
+    const bool back = device.mode == XdpMode::kKernel && RedirectsOf(config, device.program).back;
+    if (redirected || back) WarnOfPeer(device, devices[device.peer].name, redirected, faults);
   }
 }
 

@@ -26,9 +26,26 @@ void AddTarget(const Config& config, const std::string& device, const std::strin
   if (!map.empty()) AddMap(config, map, ends);
 }
 
+bool Transmits(const ProgramConfig& program) {
+  switch (program.kind) {
+    case ProgramKind::kTx:
+      return true;
+    case ProgramKind::kTouch:
+    case ProgramKind::kAdjust:
+      return program.verdict == XdpAction::kTx;
+    case ProgramKind::kFilter:
+      return program.fallback == XdpAction::kTx ||
+             std::any_of(program.rules.begin(), program.rules.end(),
+                         [](const FilterRule& rule) { return rule.verdict == XdpAction::kTx; });
+    default:
+      return false;
+  }
+}
+
 void AddProgram(const Config& config, const std::string& name, bool links, RedirectEnds* ends) {
   for (const ProgramConfig& program : config.programs) {
     if (program.name != name || name.empty()) continue;
+    ends->back |= Transmits(program);
     AddTarget(config, program.target, program.map, ends);
     AddTarget(config, program.fallback_target, "", ends);
     for (const FilterRule& rule : program.rules) AddTarget(config, rule.target, rule.map, ends);

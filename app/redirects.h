@@ -19,12 +19,13 @@ struct LaneOf {
 // The lanes of a configuration by number: slots of all cpumaps in their order.
 std::vector<LaneOf> ListLanes(const Config& config);
 
-// Where frames of a program may go by redirect.
+// Where frames of a program may go by redirect or XDP_TX.
 struct RedirectEnds {
   std::vector<std::string> devices;
   std::vector<std::string> sinks;
   std::vector<LaneOf> lanes;
   size_t most_copies = 0;  // of one frame, beside itself
+  bool back = false;       // by XDP_TX, through the device that received them
 };
 
 // Of a program by name, and of the links of a chain. Names may be there twice, or lead nowhere in a configuration with

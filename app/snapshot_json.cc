@@ -120,6 +120,7 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
       {"gathered", device.gathered},
       {"refused", Reasons(device.refused)},
       {"faults", Reasons(device.faults)},
+      {"first_fault", device.fault},
       {"copies", Copies(device)},
       {"xstats", Named(xstats)},
       {"ring_high_water", high_water},

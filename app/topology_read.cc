@@ -83,6 +83,11 @@ void AddFault(const ReceiveCounters& counters, DeviceSnapshot* device) {
   if (program == nullptr || !device->fault.empty()) return;
   const auto cause = static_cast<Refusal>(counters.fault_cause.load(std::memory_order_relaxed));
   device->fault = absl::StrCat("program ", program->name(), ": ", RefusalName(cause));
+  const uint32_t asked = counters.fault_asked.load(std::memory_order_relaxed);
+  if (asked != 0) {
+    absl::StrAppend(&device->fault, ", asked ", asked, ", available ",
+                    counters.fault_available.load(std::memory_order_relaxed));
+  }
   if (program->object() != nullptr) absl::StrAppend(&device->fault, ", ", program->object()->Read().fault);
 }
 

@@ -16,16 +16,19 @@ uint32_t InFirst(const FrameBuffers& buffers) {
   return buffers.size > kept ? buffers.size - kept : 0;
 }
 
-std::string FirstWithoutFrags(const std::vector<ProgramLink>& links) {
-  const auto found = std::find_if(links.begin(), links.end(), [](const ProgramLink& link) { return !link.frags; });
-  return found == links.end() ? "" : found->name;
+// The first link that takes no chained frames; there is one.
+const ProgramLink& Culprit(const AttachRequest& request) {
+  return *std::find_if(request.links.begin(), request.links.end(), [](const ProgramLink& link) { return !link.frags; });
 }
 
-// "its program `gate` has frags: false", "`b` of its chain `all` has frags: false".
-std::string Culprit(const AttachRequest& request) {
-  const std::string name = FirstWithoutFrags(request.links);
-  return name == request.program ? absl::StrCat("its program `", name, "`")
-                                 : absl::StrCat("`", name, "` of its chain `", request.program, "`");
+// "its program `gate` has frags: false", "`b` of its chain `all` is of section xdp"; and what to do about it.
+std::string CulpritText(const AttachRequest& request) {
+  const ProgramLink& culprit = Culprit(request);
+  return absl::StrCat(
+      culprit.name == request.program ? absl::StrCat("its program `", culprit.name, "`")
+                                      : absl::StrCat("`", culprit.name, "` of its chain `", request.program, "`"),
+      culprit.object ? " is of section xdp" : " has frags: false", " and must see a frame in one buffer: ",
+      culprit.object ? "compile it into section xdp.frags, write " : "write frags: true on the program, ");
 }
 
 }  // namespace
@@ -59,10 +62,7 @@ absl::Status CheckAttach(const AttachRequest& request) {
   std::string text = absl::StrCat("mtu ", request.mtu, " is past ", budget.mtu, ", the limit for `", request.device,
                                   "`: ", BudgetText(request.buffers, frags), " = ", budget.mtu, " of ",
                                   request.buffers_name, " (frame budget ", budget.frame, ", mtu ", budget.mtu, ")");
-  absl::StrAppend(&text, frags ? ": write "
-                               : absl::StrCat("; ", Culprit(request),
-                                              " has frags: false and must see a frame in one buffer: write "
-                                              "frags: true on the program, "));
+  absl::StrAppend(&text, frags ? ": write " : absl::StrCat("; ", CulpritText(request)));
   const uint64_t wanted = uint64_t{request.mtu} + kEthernetHeader + request.buffers.headroom + request.buffers.tailroom;
   if (!request.room_key.empty() && wanted <= kLargestRoom) {
     absl::StrAppend(&text, request.room_key, ": ", wanted, " or more ", request.room_place, ", ");

@@ -18,6 +18,9 @@ inline constexpr uint32_t kKernelPage = 4096;
 inline constexpr uint32_t kKernelHeadroom = 256;  // XDP_PACKET_HEADROOM
 inline constexpr uint32_t kKernelTailroom = 320;  // skb_shared_info
 inline constexpr uint32_t kKernelFragments = 17;  // further buffers of a frame
+// The longest frame that it copies, 73152 bytes: it drops longer ones (skb_pp_cow_data, ENOMEM).
+inline constexpr uint32_t kKernelLongest =
+    kKernelPage - kKernelHeadroom - kKernelTailroom + kKernelFragments * kKernelPage;
 inline constexpr uint32_t kNoFragmentLimit = UINT32_MAX;
 
 // Buffers as a program finds its frames in them.
@@ -41,6 +44,7 @@ std::string BudgetText(const FrameBuffers& buffers, bool frags);
 struct ProgramLink {
   std::string name;
   bool frags = false;
+  bool object = false;  // its section says whether it takes frags
 };
 struct AttachRequest {
   XdpMode mode = XdpMode::kHalfpage;

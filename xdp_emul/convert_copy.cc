@@ -122,7 +122,7 @@ rte_mbuf* Converter::Copy(const rte_mbuf* frame) {
       copy = exact_->Alloc(frame->pkt_len, {config_.headroom, config_.tailroom});
       break;
     case CopyCut::kKernel:
-      copy = AllocKernel(frame->pkt_len);
+      copy = frame->pkt_len <= kKernelLongest ? AllocKernel(frame->pkt_len) : nullptr;
       break;
   }
   if (copy == nullptr) return nullptr;

@@ -31,6 +31,16 @@ class FrameView {
   uint32_t length() const { return rte_pktmbuf_pkt_len(frame_); }
   uint16_t frags() const { return static_cast<uint16_t>(frame_->nb_segs - 1); }
 
+  // By how much the frame can be moved at most: to grow in front and at its end, to shrink at either, and bytes that
+  // metadata may have in all.
+  uint32_t head_room() const { return frame_->data_off - metadata_; }
+  uint32_t tail_room() const { return rte_pktmbuf_tailroom(rte_pktmbuf_lastseg(frame_)); }
+  uint32_t head_spare() const { return Above(rte_pktmbuf_data_len(frame_)); }
+  uint32_t tail_spare() const { return Above(length()); }
+  uint32_t metadata_room() const {
+    return frame_->data_off < kLongestMetadata ? frame_->data_off / 4 * 4u : kLongestMetadata;
+  }
+
   // Moves the data's start by `delta` bytes: below 0 the frame grows in front (what is there then is not said), above 0
   // it shrinks. Metadata moves along. False, with nothing changed, past the headroom or if fewer than 14 bytes of the
   // first buffer would be left.
@@ -46,6 +56,8 @@ class FrameView {
   bool AdjustMetadata(int32_t delta);
 
  private:
+  static uint32_t Above(uint32_t length) { return length > kLeastData ? length - kLeastData : 0; }
+
   rte_mbuf* frame_;
   uint16_t metadata_;
 };

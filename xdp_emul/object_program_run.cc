@@ -127,7 +127,7 @@ void ObjectProgram::FindTargets(const bpf::RedirectTarget* redirects, uint16_t n
 }
 
 void ObjectProgram::RecordFault(const Program& owner, Verdicts* verdicts, Lane* lane) const {
-  verdicts->faults.Add(owner, Refusal::kProgramFault);
+  verdicts->faults.Add(owner, {Refusal::kProgramFault, 0, 0});
   lane->faults.Add(1);
   if (lane->has_fault.load(std::memory_order_relaxed)) return;
   lane->fault = lane->state.fault;

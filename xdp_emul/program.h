@@ -36,20 +36,27 @@ struct Origin {
   uint32_t worker = 0;     // from 0
 };
 
+// Why a program could not do something: bytes that it asked for, and those that there were. 0 and 0: no such thing.
+struct Shortage {
+  Refusal cause;
+  uint32_t asked;
+  uint32_t available;
+};
+
 // What programs could not do with frames of one burst. Those frames are aborted.
 struct ProgramFaults {
   uint16_t total;  // 0 before a run; the rest is filled in only where this is not 0
-  Refusal first_cause;
+  Shortage first;
   const Program* first_program;
   uint16_t by_cause[kRefusals];
 
-  void Add(const Program& program, Refusal cause) {
+  void Add(const Program& program, const Shortage& shortage) {
     if (total++ == 0) {
-      first_cause = cause;
+      first = shortage;
       first_program = &program;
       for (uint16_t& count : by_cause) count = 0;
     }
-    ++by_cause[static_cast<int>(cause)];
+    ++by_cause[static_cast<int>(shortage.cause)];
   }
 };
 

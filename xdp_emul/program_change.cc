@@ -41,21 +41,33 @@ bool TouchFrame(Touch touch, rte_mbuf* frame, uint32_t* seen) {
   return true;
 }
 
+bool Short(Refusal cause, uint32_t asked, uint32_t available, Shortage* shortage) {
+  *shortage = {cause, asked, available};
+  return false;
+}
+
 // Gives whether all was done; else why not.
-bool Adjust(const Adjustment& adjust, rte_mbuf* frame, uint8_t* metadata, Refusal* cause) {
+bool Adjust(const Adjustment& adjust, rte_mbuf* frame, uint8_t* metadata, Shortage* shortage) {
   FrameView view(frame, *metadata);
-  *cause = Refusal::kAdjustHead;
-  if (adjust.pull != 0 && !view.AdjustHead(adjust.pull)) return false;
+  if (adjust.pull != 0 && !view.AdjustHead(adjust.pull)) {
+    return Short(Refusal::kAdjustHead, adjust.pull, view.head_spare(), shortage);
+  }
   if (adjust.push != 0) {
-    if (!view.AdjustHead(-static_cast<int32_t>(adjust.push))) return false;
+    if (!view.AdjustHead(-static_cast<int32_t>(adjust.push))) {
+      return Short(Refusal::kAdjustHead, adjust.push, view.head_room(), shortage);
+    }
     __builtin_memset(view.data(), 0, adjust.push);
   }
-  *cause = Refusal::kAdjustTail;
-  if (adjust.trim != 0 && !view.AdjustTail(-static_cast<int32_t>(adjust.trim))) return false;
-  if (adjust.grow != 0 && !view.AdjustTail(adjust.grow)) return false;
-  *cause = Refusal::kAdjustHead;
+  if (adjust.trim != 0 && !view.AdjustTail(-static_cast<int32_t>(adjust.trim))) {
+    return Short(Refusal::kAdjustTail, adjust.trim, view.tail_spare(), shortage);
+  }
+  if (adjust.grow != 0 && !view.AdjustTail(adjust.grow)) {
+    return Short(Refusal::kAdjustTail, adjust.grow, view.tail_room(), shortage);
+  }
   if (adjust.metadata == 0) return true;
-  if (!view.AdjustMetadata(-static_cast<int32_t>(adjust.metadata))) return false;
+  if (!view.AdjustMetadata(-static_cast<int32_t>(adjust.metadata))) {
+    return Short(Refusal::kAdjustHead, adjust.metadata + view.metadata(), view.metadata_room(), shortage);
+  }
   __builtin_memset(view.data_meta(), 0, adjust.metadata);
   *metadata = static_cast<uint8_t>(view.metadata());
   return true;
@@ -75,13 +87,13 @@ int Program::RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t 
 
 int Program::RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
   for (uint16_t i = 0; i < n; ++i) {
-    Refusal cause;
+    Shortage shortage;
     verdicts->action[i] = program.action_;
     verdicts->target[i] = program.target_;
     if (!verdicts->has_metadata) verdicts->metadata[i] = 0;
-    if (!Adjust(program.config_.adjust, frames[i], &verdicts->metadata[i], &cause)) {
+    if (!Adjust(program.config_.adjust, frames[i], &verdicts->metadata[i], &shortage)) {
       verdicts->action[i] = kAborted;
-      verdicts->faults.Add(program, cause);
+      verdicts->faults.Add(program, shortage);
     } else if (program.action_ == static_cast<uint8_t>(XdpAction::kTx) && !SwapAddresses(frames[i])) {
       verdicts->action[i] = kAborted;
     }

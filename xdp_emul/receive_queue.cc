@@ -109,7 +109,9 @@ uint16_t MakePrivate(ReceiveQueue& queue, rte_mbuf** frames, uint16_t n) {
 void RecordFaults(ReceiveQueue& queue, const ProgramFaults& faults) {
   for (int r = 0; r < kRefusals; ++r) queue.counters.faults[r].Add(faults.by_cause[r]);
   if (queue.counters.fault_program.load(std::memory_order_relaxed) != nullptr) return;
-  queue.counters.fault_cause.store(static_cast<int>(faults.first_cause), std::memory_order_relaxed);
+  queue.counters.fault_cause.store(static_cast<int>(faults.first.cause), std::memory_order_relaxed);
+  queue.counters.fault_asked.store(faults.first.asked, std::memory_order_relaxed);
+  queue.counters.fault_available.store(faults.first.available, std::memory_order_relaxed);
   queue.counters.fault_program.store(faults.first_program, std::memory_order_release);
 }
 

@@ -39,8 +39,10 @@ struct alignas(64) ReceiveCounters {
   Counter refused[kRefusals];  // before any program
   Counter faults[kRefusals];   // what programs could not do
   Counter high_water;          // most frames that waited, as polls found them
-  // The first program that could not do something, and what: written while it is null, the cause first.
+  // The first program that could not do something, and what: written while it is null, the program last.
   std::atomic<int> fault_cause{0};
+  std::atomic<uint32_t> fault_asked{0};
+  std::atomic<uint32_t> fault_available{0};
   std::atomic<const Program*> fault_program{nullptr};
 };
 

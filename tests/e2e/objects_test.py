@@ -240,5 +240,30 @@ def _():
             tap.expect(word in ended.err, f'stderr does not say: {word}', ended)
 
 
+@tap.subtest('a chain takes long frames if all its sections are xdp.frags; else it is refused, with the one that is not')
+def _():
+    def checked(programs):
+        text = HEAD + 'programs:\n' + ''.join(
+            f'  - {{name: {name}, kind: object, object: {file}, function: {function}}}\n' for name, file, function in programs)
+        if len(programs) > 1:
+            text += f'  - {{name: gate, kind: chain, programs: [{", ".join(name for name, *_ in programs)}]}}\n'
+        with scratch() as folder:
+            (folder / 'in.pcap').write_bytes(captures.written([bytes(60)]))
+            (folder / 'run.yaml').write_text(text + PAIRS.replace('MTU', '9000'))
+            return halfpage('--config', folder / 'run.yaml', '--check')
+
+    plain = OBJECTS / 'basic.bpf.o'
+    for programs in ([('gate', FORWARD, 'mark')], [('one', FORWARD, 'mark'), ('two', FORWARD, 'front')]):
+        ended = checked(programs)
+        tap.expect(ended.code == 0, programs, ended)
+    for programs, culprit in (([('gate', plain, 'swap')], 'its program `gate` is of section xdp'),
+                              ([('one', FORWARD, 'mark'), ('two', plain, 'swap')], '`two` of its chain `gate` is of section xdp'),
+                              ([('one', plain, 'swap'), ('two', FORWARD, 'mark')], '`one` of its chain `gate` is of section xdp')):
+        ended = checked(programs)
+        tap.expect(ended.code == 2, programs, ended)
+        for word in (culprit, 'mtu 9000 is past 2034', 'compile it into section xdp.frags'):
+            tap.expect(word in ended.err, f'stderr does not say: {word}', ended)
+
+
 if __name__ == '__main__':
     sys.exit(tap.main())

@@ -23,11 +23,15 @@ TEST(Attach, BudgetsAreThoseOfTheKernelAndOfTheHalfPageProposal) {
     uint64_t mtu;
   };
   const FrameBuffers page;  // 4096, 256, 320, 17
+  const FrameBuffers page192 = {4096, 192, 320, 17};
+  const FrameBuffers half256 = {2048, 256, 320, 17};
   const FrameBuffers half = {2048, 192, 320, 17};
   const FrameBuffers aligned_half = {2048, 192 + 2, 320, 17};  // NET_IP_ALIGN 2, as public tables have it
-  for (const Row& row : {Row{page, false, 3520, 3506}, Row{page, true, 73152, 73138}, Row{half, false, 1536, 1522},
-                         Row{half, true, 36352, 36338}, Row{aligned_half, true, 36350, 36336},
-                         Row{{512, 256, 320, 17}, false, 0, 0}, Row{{600, 256, 320, 17}, false, 24, 10}}) {
+  for (const Row& row :
+       {Row{page, false, 3520, 3506}, Row{page, true, 73152, 73138}, Row{page192, false, 3584, 3570},
+        Row{page192, true, 73216, 73202}, Row{half256, false, 1472, 1458}, Row{half256, true, 36288, 36274},
+        Row{half, false, 1536, 1522}, Row{half, true, 36352, 36338}, Row{aligned_half, true, 36350, 36336},
+        Row{{512, 256, 320, 17}, false, 0, 0}, Row{{600, 256, 320, 17}, false, 24, 10}}) {
     const FrameBudget budget = BudgetOf(row.buffers, row.frags);
     EXPECT_EQ(budget.frame, row.frame);
     EXPECT_EQ(budget.mtu, row.mtu);

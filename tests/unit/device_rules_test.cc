@@ -94,6 +94,8 @@ TEST_F(Pair, AnAdjustmentWithoutRoomAbortsWithItsReasonAndTheProgramsName) {
   EXPECT_EQ(Read(queue_.counters.faults, Refusal::kAdjustHead), 3u);
   EXPECT_EQ(Read(queue_.counters.faults, Refusal::kAdjustTail), 2u);
   EXPECT_EQ(static_cast<Refusal>(queue_.counters.fault_cause.load()), Refusal::kAdjustHead);
+  EXPECT_EQ(queue_.counters.fault_asked.load(), 129u);
+  EXPECT_EQ(queue_.counters.fault_available.load(), 128u);
   EXPECT_NE(queue_.counters.fault_program.load(), nullptr);
   EXPECT_EQ(sink_.bytes.Read(), 80u) << "the sink sees the new length";
 }
@@ -215,6 +217,7 @@ TEST_F(Pair, WhateverMeetsEveryFrameEndsInExactlyOneCounter) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 256}));
+  testing::AddGlobalTestEnvironment(
+      new halfpage::EalEnvironment({.memory_mib = 256, .extra_args = {"--lcores", "0@0,1@1"}}));
   return RUN_ALL_TESTS();
 }

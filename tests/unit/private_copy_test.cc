@@ -148,6 +148,24 @@ TEST_F(PrivateCopy, CopiesOfPolicyKernelHaveTheKernelsRoomAndCharge) {
   EXPECT_THAT(copied(64), testing::Pair(640, 896));
 }
 
+TEST_F(PrivateCopy, PolicyKernelCopies73152BytesInto18BuffersAndNotOneByteMore) {
+  ConverterConfig config;
+  config.cut = CopyCut::kKernel;
+  config.always = true;
+  config.pools = {Pool("kernel", 2176, 1024, true)};
+  auto converter = Converter::Create(config);
+  ASSERT_TRUE(converter.ok());
+  rte_mempool* source = Pool("source", 16384, 64);
+  rte_mbuf* frames[] = {Frame(source, 73152), Frame(source, 73153)};
+  const Bytes expected = Flat(frames[0]);
+  ASSERT_EQ(converter->Convert(frames, 2), 1);
+  EXPECT_EQ(Flat(frames[0]), expected);
+  EXPECT_EQ(frames[0]->nb_segs, 18);
+  EXPECT_EQ(converter->truesize.Read(), 256u + 18 * 4096);
+  EXPECT_EQ(converter->no_buffer.Read(), 1u);
+  rte_pktmbuf_free(frames[0]);
+}
+
 TEST_F(PrivateCopy, EachReasonToCopyIsCountedAndWhatHasNoneIsLeftAlone) {
   rte_mempool* source = Pool("source");
   ConverterConfig config;

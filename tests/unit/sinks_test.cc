@@ -133,6 +133,7 @@ TEST_P(Sinks, HeldAtTheSameRcvbufFollowsAccountingAndCondensing) {
       {"kernel 64 condensing gains nothing in one buffer", Accounting::kKernel, true, 64, 146},
       {"kernel 300", Accounting::kKernel, false, 300, 113},
       {"kernel 1472", Accounting::kKernel, false, 1472, 56},
+      {"kernel 1473", Accounting::kKernel, false, 1473, 30},
       {"kernel 1500", Accounting::kKernel, false, 1500, 30},
       {"whole buffers", Accounting::kBuffers, false, 64, 55},
       {"condensed", Accounting::kBuffers, true, 64, 28 + (131072 - 28 * 2368) / 192},
