@@ -162,6 +162,7 @@ void TellPool(PoolSnapshot& pool, const std::function<void(const Reading&)>& vis
   tell.Count("borrowed_buffers", "Buffers that frames of this class took from larger ones", pool.borrowed);
   if (!pool.page_frag) return;
   tell.Gauge("in_flight_pages", "Pages that the pool holds", pool.pages_in_flight);
+  tell.Gauge("resident_bytes", "Memory of these pages", pool.bytes_resident);
   for (auto& [name, count] : pool.counters) {
     tell.Count(name, "By the name of the kernel's page_pool", count);
   }
