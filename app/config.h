@@ -33,21 +33,6 @@ struct EalConfig {
   std::vector<std::string> args;     // appended as they are
 };
 
-// `ports:` a real port, any ethdev that EAL has or makes, as an end of the pipeline.
-struct PortConfig {
-  std::string name;
-  std::string device;  // EAL's: "net_af_packet0,iface=eth0", a PCI address, or a port that EAL's arguments make
-  std::string pool;    // received frames' buffers come from here, and segments of those that are sent
-  uint32_t mtu = 1500;
-  bool promiscuous = true;
-  uint32_t queues = 1;  // receive queues; each worker that sends has a transmit queue of its own
-  uint32_t rxd = 256;   // slots of a receive queue, as far as the driver has any
-  uint32_t txd = 256;
-  std::string program;
-  std::string sink;
-  int socket = -1;  // NUMA node that the device is at, -1: as EAL finds it
-};
-
 // `arena:` the memory behind all page_frag pools, one arena for each socket that pools name.
 struct ArenaConfig {
   uint64_t limit = 0;  // bytes of each arena at most, in whole chunks of 2 MiB; 0: what EAL has
@@ -83,6 +68,22 @@ struct CopyConfig {
   uint32_t headroom = kAutoHeadroom;  // bytes in front: fewer are a reason to copy. auto: kernel 256; halfpage: no
                                       // reason, and copies get 128 in pools, 256 in buffers of the device's own
   uint32_t tailroom = 0;              // bytes kept free behind copies (kernel: 320)
+};
+
+// `ports:` a real port, any ethdev that EAL has or makes, as an end of the pipeline.
+struct PortConfig {
+  std::string name;
+  std::string device;  // EAL's: "net_af_packet0,iface=eth0", a PCI address, or a port that EAL's arguments make
+  std::string pool;    // received frames' buffers come from here, and segments of those that are sent
+  uint32_t mtu = 1500;
+  bool promiscuous = true;
+  uint32_t queues = 1;  // receive queues; each worker that sends has a transmit queue of its own
+  uint32_t rxd = 256;   // slots of a receive queue, as far as the driver has any
+  uint32_t txd = 256;
+  std::string program;
+  std::string sink;
+  CopyConfig copy;
+  int socket = -1;  // NUMA node that the device is at, -1: as EAL finds it
 };
 
 // One end of a pair, as a network device.

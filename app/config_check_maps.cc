@@ -75,11 +75,11 @@ void CheckSlot(const Config& config, const RedirectMapConfig& map, const MapSlot
   }
 }
 
-void CheckTarget(const std::string& device, const std::string& map, const std::string& path, FaultList& faults) {
+void CheckTarget(const std::string& device, const std::string& map, const std::string& path, const char* prefix,
+                 FaultList& faults) {
   if (device.empty() || map.empty() || faults.Touches(path)) return;
-  faults.Fault(
-      path + ".map",
-      absl::StrCat("a redirect goes into a map or through `target`, and both are given: remove ", "one of them"));
+  faults.Fault(absl::StrCat(path, ".", prefix, "map"), absl::StrCat("a redirect goes into a map or through `", prefix,
+                                                                    "target`, and both are given: remove one of them"));
 }
 
 }  // namespace
@@ -88,9 +88,10 @@ void CheckMaps(const Config& config, FaultList& faults) {
   for (size_t p = 0; p < config.programs.size(); ++p) {
     const ProgramConfig& program = config.programs[p];
     const std::string path = absl::StrCat("programs[", p, "]");
-    CheckTarget(program.target, program.map, path, faults);
+    CheckTarget(program.target, program.map, path, "", faults);
+    CheckTarget(program.fallback_target, program.fallback_map, path, "default_", faults);
     for (size_t r = 0; r < program.rules.size(); ++r) {
-      CheckTarget(program.rules[r].target, program.rules[r].map, absl::StrCat(path, ".rules[", r, "]"), faults);
+      CheckTarget(program.rules[r].target, program.rules[r].map, absl::StrCat(path, ".rules[", r, "]"), "", faults);
     }
   }
   for (size_t m = 0; m < config.maps.size(); ++m) {

@@ -136,6 +136,7 @@ void CheckPrograms(const Config& config, References& ends, References& programs,
     ends.Check(program.target, path + ".target");
     ends.Check(program.fallback_target, path + ".default_target");
     maps.Check(program.map, path + ".map");
+    maps.Check(program.fallback_map, path + ".default_map");
     for (size_t m = 0; m < program.maps.size(); ++m) {
       maps.Check(program.maps[m].redirect_map, absl::StrCat(path, ".maps[", m, "].redirect_map"));
     }
@@ -174,7 +175,7 @@ void CheckCopyPools(const Device& device, References& pools, const FaultList& fa
 void CheckDevices(const Config& config, References& programs, References& sinks, References& pools,
                   const FaultList& faults) {
   for (const Device& device : ListDevices(config)) {
-    if (device.peer != kNoDevice) CheckCopyPools(device, pools, faults);
+    CheckCopyPools(device, pools, faults);
     programs.Check(device.program, device.path + ".program");
     sinks.Check(device.sink, device.path + ".sink");
   }

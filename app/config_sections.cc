@@ -168,6 +168,8 @@ void Describe(PortConfig& port, FieldVisitor& v) {
   v.Value({"txd", "slots of a transmit queue (testpmd --txd)"}, Number(port.txd, {.min = 1, .max = 32768}));
   v.Value({"program", "judges what this port receives; \"\": none, everything passes"}, OptionalName(port.program));
   v.Value({"sink", "takes what passes; \"\": counted and freed"}, OptionalName(port.sink));
+  v.Section({"copy", "private copies of frames before the program sees them"},
+            [&port](FieldVisitor& inner) { Describe(port.copy, inner); });
   v.Value({"socket", "NUMA node that the device is at, auto: as EAL finds it; its pool should be there"},
           Number(port.socket, {.max = 31, .word = "auto", .word_value = static_cast<uint64_t>(-1)}));
 }

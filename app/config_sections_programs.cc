@@ -6,12 +6,19 @@ namespace {
 
 constexpr NumberRule kAdjustment = {.max = 16384};
 
+struct TargetKeys {
+  const char* map = "map";
+  const char* target = "target";
+  const char* key = "key";
+};
+
 // Where a redirect goes: a device, or a key of a map.
-void DescribeTarget(std::string& target, std::string& map, uint32_t& key, FieldVisitor& v) {
-  v.Value({"map", "in place of `target`: the map that the frame goes into"}, OptionalName(map));
-  v.Value({"target", "end that the frame leaves through", map.empty()},
+void DescribeTarget(std::string& target, std::string& map, uint32_t& key, FieldVisitor& v,
+                    const TargetKeys& keys = {}) {
+  v.Value({keys.map, "in place of the target: the map that the frame goes into"}, OptionalName(map));
+  v.Value({keys.target, "end that the frame leaves through", map.empty()},
           map.empty() ? Name(target, kDeviceName) : OptionalName(target, kDeviceName));
-  v.Value({"key", "with `map`: the slot; queue: that of the queue which received the frame"},
+  v.Value({keys.key, "with the map: the slot; queue: that of the queue which received the frame"},
           Number(key, {.max = kMostMapSlots - 1, .word = "queue", .word_value = kKeyOfQueue}));
 }
 
@@ -87,8 +94,8 @@ void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.List({"rules", "the first that matches decides"}, Maps(program.rules, 0, kMostNamed));
   v.Value({"default", "verdict of a frame that no rule matches"}, Verdict(program.fallback));
   v.When(program.kind == ProgramKind::kFilter && program.fallback == XdpAction::kRedirect, "default", "redirect");
-  v.Value({"default_target", "end that such a frame leaves through", kRequired},
-          Name(program.fallback_target, kDeviceName));
+  DescribeTarget(program.fallback_target, program.fallback_map, program.fallback_key, v,
+                 {"default_map", "default_target", "default_key"});
 }
 
 void Describe(MapSlotConfig& entry, FieldVisitor& v) {

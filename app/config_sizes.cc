@@ -51,6 +51,17 @@ std::set<DeviceIndex> DevicesFed(const Config& config, const std::vector<Device>
   return fed;
 }
 
+// Where frames that are there already go on to: rings between workers, and sinks of devices or of xskmaps.
+void Follow(const Config& config, const Device& device, std::set<std::string>* lanes, std::set<std::string>* sinks) {
+  const RedirectEnds ends = RedirectsOf(config, device.program);
+  for (const LaneOf& lane : ends.lanes) {
+    lanes->insert(lane.Name());
+    for (const std::string& sink : RedirectsOf(config, lane.slot->program).sinks) sinks->insert(sink);
+  }
+  sinks->insert(device.sink);
+  for (const std::string& sink : ends.sinks) sinks->insert(sink);
+}
+
 // Frames that a device's rings hold: those of an end on their way to it, those of a port in both directions.
 uint64_t Slots(const Config& config, DeviceIndex device) {
   const size_t ends = 2 * config.veth.size();
@@ -99,15 +110,45 @@ double ShareOf(const TrafficConfig& traffic, const ClassRange& range, uint32_t l
   return static_cast<double>(inside) / static_cast<double>(std::max<uint64_t>(all, 1));
 }
 
+bool TakesFrom(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
+  const std::vector<std::string> names = traffic.PoolNames();
+  return std::find(names.begin(), names.end(), pool.name) != names.end();
+}
+
+// Whether a device copies frames into a pool by rule: all of them, those with less headroom than a port or a source
+// leaves, or because nobody else takes buffers from it. Copies of what happens to be shared take the place of others.
+bool CopiesInto(const Config& config, const Device& device, const PktmbufPoolConfig& pool) {
+  const CopyConfig& copy = device.copy;
+  if (device.program.empty() || copy.when == CopyConfig::When::kNever) return false;
+  if (std::find(copy.pools.begin(), copy.pools.end(), pool.name) == copy.pools.end()) return false;
+  if (copy.when == CopyConfig::When::kAlways || device.mode == XdpMode::kKernel) return true;
+  if (copy.headroom != CopyConfig::kAutoHeadroom && copy.headroom > kMbufHeadroom) return true;
+  return std::none_of(config.traffic.begin(), config.traffic.end(),
+                      [&](const TrafficConfig& traffic) { return TakesFrom(traffic, pool); }) &&
+         std::none_of(config.ports.begin(), config.ports.end(),
+                      [&](const PortConfig& port) { return port.pool == pool.name; });
+}
+
+// The lengths that a device copies into one of its pools, as RangeOf().
+ClassRange CopyRangeOf(const Config& config, const CopyConfig& copy, const PktmbufPoolConfig& pool) {
+  const uint32_t headroom = std::max(copy.headroom == CopyConfig::kAutoHeadroom ? 0 : copy.headroom, kMbufHeadroom);
+  ClassRange range;
+  range.up_to = pool.data_room - std::min<uint32_t>(headroom, pool.data_room);
+  for (const std::string& name : copy.pools) {
+    const PktmbufPoolConfig* other = config.FindPool(name);
+    if (other == nullptr || copy.policy == CopyConfig::Policy::kStock) continue;
+    if (other->data_room < pool.data_room && other->data_room > headroom) {
+      range.above = std::max<uint32_t>(range.above, other->data_room - headroom);
+    }
+    if (other->data_room > pool.data_room) range.last = false;
+  }
+  return range;
+}
+
 // How many of `slots` hold such a frame at most, when each holds one with a chance of `share`.
 uint64_t SlotsHeld(uint64_t slots, double share) {
   const auto all = static_cast<double>(slots);
   return std::min(slots, static_cast<uint64_t>(std::ceil(all * share + 4 * std::sqrt(all * share * (1 - share)))));
-}
-
-bool TakesFrom(const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
-  const std::vector<std::string> names = traffic.PoolNames();
-  return std::find(names.begin(), names.end(), pool.name) != names.end();
 }
 
 // Of a buffer in one piece, headroom included.
@@ -160,48 +201,130 @@ FrameMix ExactMixOf(const Config& config, const PktmbufPoolConfig& pool) {
   return mix;
 }
 
+namespace {
+
+// What one pool's buffers can be in at the same time, gathered from everyone who takes some.
+class Places {
+ public:
+  Places(const Config& config, const PktmbufPoolConfig& pool)
+      : config_(config), pool_(pool), devices_(ListDevices(config)) {}
+
+  void AddSources() {
+    for (const TrafficConfig& traffic : config_.traffic) {
+      if (!TakesFrom(traffic, pool_)) continue;
+      const ClassRange range = RangeOf(config_, traffic, pool_);
+      const uint32_t longest = LongestFrame(devices_, traffic);
+      const double share = ShareOf(traffic, range, longest);
+      if (share == 0) continue;
+      if (range.last) Segment(longest, RoomOf(traffic, pool_));
+      frames_ += traffic.burst;
+      Feed(traffic.into, share);
+    }
+    for (const PortConfig& port : config_.ports) {
+      if (port.pool != pool_.name) continue;
+      Segment(port.mtu + kFrameOverMtu, pool_.data_room);
+      Feed(port.name, 1);
+    }
+  }
+
+  // Private copies that devices make of the frames that reach them, and those of broadcasts.
+  void AddCopies(bool broadcasts) {
+    for (const Device& device : devices_) {
+      if (CopiesInto(config_, device, pool_)) {
+        in_hand_ = config_.measure.budget;
+        const ClassRange range = CopyRangeOf(config_, device.copy, pool_);
+        EachThatReaches(
+            device,
+            [&](uint32_t longest, double share) {
+              if (share == 0) return;
+              if (range.last) Segment(longest, pool_.data_room);
+              Feed(device.name, share);
+            },
+            range);
+      }
+      const RedirectEnds ends = RedirectsOf(config_, device.program);
+      if (!broadcasts || ends.most_copies == 0) continue;
+      EachThatReaches(
+          device,
+          [&](uint32_t longest, double) {
+            Segment(longest, pool_.data_room);
+            for (const std::string& target : ends.devices) Feed(target, 1);
+            in_hand_ = config_.measure.budget;
+          },
+          ClassRange());
+    }
+  }
+
+  BufferNeeds Needs() const {
+    BufferNeeds needs;
+    needs.segments = segments_;
+    std::map<double, uint64_t> slots_by_share;
+    for (const auto& [device, share] : shares_) slots_by_share[share] += Slots(config_, device);
+    std::set<std::string> lanes;
+    std::set<std::string> sinks;
+    for (const auto& [device, share] : shares_) Follow(config_, devices_[device], &lanes, &sinks);
+    uint64_t slots = 0;
+    for (const auto& [share, count] : slots_by_share) slots += SlotsHeld(count, share);
+    for (const LaneOf& lane : ListLanes(config_)) slots += lanes.count(lane.Name()) != 0 ? lane.slot->ring : 0;
+    for (const SinkConfig& sink : config_.sinks) {
+      if (sinks.count(sink.name) != 0) slots += HeldFrames(sink, pool_.data_room);
+    }
+    if (slots == 0) return needs;
+    const uint64_t workers = config_.lcores.workers.size();
+    const uint64_t hands = config_.measure.budget + config_.measure.bulk + in_hand_;
+    needs.rings = slots * segments_;
+    needs.bursts = (frames_ + workers * hands) * segments_;
+    needs.caches = workers * CacheHolds(pool_.cache);
+    return needs;
+  }
+
+ private:
+  void Segment(uint32_t longest, uint32_t room) { segments_ = std::max(segments_, Segments(longest, room)); }
+  void Feed(const std::string& into, double share) {
+    for (const DeviceIndex device : DevicesFed(config_, devices_, into)) {
+      shares_[device] = std::max(shares_[device], share);
+    }
+  }
+  // `use(longest, share of its frames in the range)` of each source and port whose frames may reach a device.
+  template <typename Use>
+  void EachThatReaches(const Device& device, const Use& use, const ClassRange& range) {
+    const DeviceIndex index = FindDevice(devices_, device.name);
+    for (const TrafficConfig& traffic : config_.traffic) {
+      if (DevicesFed(config_, devices_, traffic.into).count(index) == 0) continue;
+      const uint32_t longest = LongestFrame(devices_, traffic);
+      use(longest, ShareOf(traffic, range, longest));
+    }
+    for (const PortConfig& port : config_.ports) {
+      if (DevicesFed(config_, devices_, port.name).count(index) == 0) continue;
+      const uint32_t longest = port.mtu + kFrameOverMtu;
+      use(longest, longest > range.above ? 1 : 0);
+    }
+  }
+
+  const Config& config_;
+  const PktmbufPoolConfig& pool_;
+  const std::vector<Device> devices_;
+  std::map<DeviceIndex, double> shares_;  // of the source with most
+  uint32_t segments_ = 1;
+  uint64_t frames_ = 0;   // in the hands of sources
+  uint64_t in_hand_ = 0;  // of each worker: copies beside what they are copied from
+};
+
+// The pool that broadcasts copy into: Topology::BuildMapWays().
+bool TakesBroadcasts(const Config& config, const PktmbufPoolConfig& pool) {
+  const auto first = std::find_if(config.pools.begin(), config.pools.end(),
+                                  [](const PktmbufPoolConfig& each) { return !each.page_frag.exact; });
+  return first != config.pools.end() && first->name == pool.name;
+}
+
+}  // namespace
+
 BufferNeeds NeedsOf(const Config& config, size_t number) {
   const PktmbufPoolConfig& pool = config.pools[number];
-  const std::vector<Device> devices = ListDevices(config);
-  BufferNeeds needs;
-  uint64_t frames = 0;
-  std::map<DeviceIndex, double> shares;  // by device, of the source with most
-  const auto feed = [&](const std::string& into, double share) {
-    for (const DeviceIndex device : DevicesFed(config, devices, into)) {
-      shares[device] = std::max(shares[device], share);
-    }
-  };
-  for (const TrafficConfig& traffic : config.traffic) {
-    if (!TakesFrom(traffic, pool)) continue;
-    const ClassRange range = RangeOf(config, traffic, pool);
-    const uint32_t longest = LongestFrame(devices, traffic);
-    const double share = ShareOf(traffic, range, longest);
-    if (share == 0) continue;
-    if (range.last) needs.segments = std::max(needs.segments, Segments(longest, RoomOf(traffic, pool)));
-    frames += traffic.burst;
-    feed(traffic.into, share);
-  }
-  for (const PortConfig& port : config.ports) {
-    if (port.pool != pool.name) continue;
-    needs.segments = std::max(needs.segments, Segments(port.mtu + kFrameOverMtu, pool.data_room));
-    feed(port.name, 1);
-  }
-  std::map<double, uint64_t> slots_by_share;
-  for (const auto& [device, share] : shares) slots_by_share[share] += Slots(config, device);
-  uint64_t slots = 0;
-  for (const auto& [share, count] : slots_by_share) slots += SlotsHeld(count, share);
-  for (const SinkConfig& sink : config.sinks) {
-    const bool fed = std::any_of(shares.begin(), shares.end(),
-                                 [&](const auto& each) { return devices[each.first].sink == sink.name; });
-    if (fed) slots += HeldFrames(sink, pool.data_room);
-  }
-  if (slots == 0) return needs;
-  const uint64_t workers = config.lcores.workers.size();
-  frames += workers * (config.measure.budget + config.measure.bulk);
-  needs.rings = slots * needs.segments;
-  needs.bursts = frames * needs.segments;
-  needs.caches = workers * CacheHolds(pool.cache);
-  return needs;
+  Places places(config, pool);
+  places.AddSources();
+  places.AddCopies(TakesBroadcasts(config, pool));
+  return places.Needs();
 }
 
 uint32_t AutoSize(const Config& config, size_t pool) {

@@ -135,6 +135,17 @@ std::vector<ProgramLink> LinksOf(const Config& config, const ProgramConfig& prog
   return links;
 }
 
+void FillInCopy(const std::string& device, Policy policy, const std::string& pool, Config& config, CopyConfig* copy) {
+  if (copy->policy == Policy::kAuto) copy->policy = policy;
+  if (!copy->pools.empty()) return;
+  if (FromPools(copy->policy)) {
+    if (!pool.empty()) copy->pools = {pool};
+    return;
+  }
+  copy->pools = {"copy_" + device};
+  if (config.FindPool(copy->pools.front()) == nullptr) config.pools.push_back(CopyPool(copy->pools.front(), *copy));
+}
+
 }  // namespace
 
 bool CopiesIntoOwnPool(Policy policy) {
@@ -161,18 +172,12 @@ void FillInCopies(Config& config) {
   const std::string first = config.pools.empty() ? "" : config.pools.front().name;
   for (VethConfig& veth : config.veth) {
     for (VethEndConfig& end : veth.ends) {
-      CopyConfig& copy = end.copy;
-      if (copy.policy == Policy::kAuto) {
-        copy.policy = veth.mode == XdpMode::kKernel && !end.program.empty() ? Policy::kKernel : Policy::kStock;
-      }
-      if (!copy.pools.empty()) continue;
-      if (FromPools(copy.policy)) {
-        if (!first.empty()) copy.pools = {first};
-        continue;
-      }
-      copy.pools = {"copy_" + end.name};
-      if (config.FindPool(copy.pools.front()) == nullptr) config.pools.push_back(CopyPool(copy.pools.front(), copy));
+      const bool kernel = veth.mode == XdpMode::kKernel && !end.program.empty();
+      FillInCopy(end.name, kernel ? Policy::kKernel : Policy::kStock, first, config, &end.copy);
     }
+  }
+  for (PortConfig& port : config.ports) {
+    FillInCopy(port.name, Policy::kStock, port.pool.empty() ? first : port.pool, config, &port.copy);
   }
 }
 

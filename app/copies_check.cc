@@ -72,19 +72,16 @@ void WarnOfPeer(const Device& device, const std::string& peer, bool redirected, 
 
 void CheckCopies(const Config& config, FaultList& faults) {
   if (faults.Touches("pools")) return;
-  for (size_t i = 0; i < config.veth.size(); ++i) {
-    for (size_t end = 0; end < 2; ++end) {
-      const VethEndConfig& from = config.veth[i].ends[end];
-      const std::string path = absl::StrCat("veth[", i, "].ends[", end, "].copy");
-      if (faults.Touches(path)) continue;
-      if (from.program.empty() && faults.Given(path)) {
-        faults.Warn(path, "without a program nothing is copied: remove it, or name a `program`");
-      }
-      if (from.copy.policy == Policy::kStock || from.copy.policy == Policy::kClasses) {
-        CheckPoolsOf(config, from.copy, path, faults);
-      } else {
-        CheckOwnPool(config, from.copy, path, faults);
-      }
+  for (const Device& device : ListDevices(config)) {
+    const std::string path = device.path + ".copy";
+    if (faults.Touches(path)) continue;
+    if (device.program.empty() && faults.Given(path)) {
+      faults.Warn(path, "without a program nothing is copied: remove it, or name a `program`");
+    }
+    if (CopiesIntoOwnPool(device.copy.policy)) {
+      CheckOwnPool(config, device.copy, path, faults);
+    } else {
+      CheckPoolsOf(config, device.copy, path, faults);
     }
   }
 }

@@ -35,8 +35,7 @@ std::vector<Device> ListDevices(const Config& config) {
     device.program = from.program;
     device.sink = from.sink;
     device.mtu = from.mtu;
-    device.copy.policy = CopyConfig::Policy::kStock;
-    device.copy.pools = {from.pool};
+    device.copy = from.copy;
     device.queues = static_cast<uint16_t>(from.queues);
   }
   return devices;

@@ -47,7 +47,7 @@ void AddProgram(const Config& config, const std::string& name, bool links, Redir
     if (program.name != name || name.empty()) continue;
     ends->back |= Transmits(program);
     AddTarget(config, program.target, program.map, ends);
-    AddTarget(config, program.fallback_target, "", ends);
+    AddTarget(config, program.fallback_target, program.fallback_map, ends);
     for (const FilterRule& rule : program.rules) AddTarget(config, rule.target, rule.map, ends);
     for (const MapEntryConfig& entry : program.maps) AddTarget(config, entry.device, entry.redirect_map, ends);
     if (!links) continue;

@@ -196,10 +196,6 @@ absl::Status Topology::AddCopyPool(DeviceIndex device, CopyConfig& copy) {
 
 absl::Status Topology::SetCopyPolicy(DeviceIndex device, CopyConfig::Policy policy) {
   const std::lock_guard<std::mutex> lock(changing_);
-  if (devices_[device].peer == kNoDevice) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s is a port; ends of pairs have a policy of copies", devices_[device].name));
-  }
   const CopyConfig before = devices_[device].copy;
   CopyConfig copy = before;
   copy.policy = policy;
@@ -207,7 +203,8 @@ absl::Status Topology::SetCopyPolicy(DeviceIndex device, CopyConfig::Policy poli
     absl::Status status = AddCopyPool(device, copy);
     if (!status.ok()) return status;
   } else if (CopiesIntoOwnPool(before.policy)) {
-    copy.pools = {config_.pools.front().name};
+    const bool port = devices_[device].peer == kNoDevice;
+    copy.pools = {port ? config_.ports[device - 2 * config_.veth.size()].pool : config_.pools.front().name};
   }
   devices_[device].copy = copy;
   absl::Status status = CheckAttached();

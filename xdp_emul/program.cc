@@ -108,7 +108,7 @@ absl::Status Program::CompileFilter(const std::vector<std::string>& device_names
   run_ = RunFilter;
   action_ = static_cast<uint8_t>(config_.fallback);
   if (config_.fallback == XdpAction::kRedirect) {
-    const auto target = FindTarget(config_.fallback_target, "", 0, device_names);
+    const auto target = FindTarget(config_.fallback_target, config_.fallback_map, config_.fallback_key, device_names);
     if (!target.ok()) return target.status();
     target_ = *target;
   }

@@ -85,7 +85,9 @@ struct ProgramConfig {
   uint32_t key = 0;                       // or kKeyOfQueue
   std::vector<FilterRule> rules;          // kFilter
   XdpAction fallback = XdpAction::kPass;  // kFilter: verdict of a frame that no rule matches (`default:`)
-  std::string fallback_target;            // kFilter: device end where `default: redirect`
+  std::string fallback_target;            // kFilter: device end where `default: redirect`, or
+  std::string fallback_map;               // the map, and the key in it
+  uint32_t fallback_key = 0;              // or kKeyOfQueue
   std::vector<std::string> programs;      // kChain: run in this order, the next one on pass (as xdp-dispatcher)
   Touch touch = Touch::kRead;             // kTouch
   Adjustment adjust;                      // kAdjust

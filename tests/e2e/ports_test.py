@@ -177,6 +177,29 @@ def _():
         tap.expect(captures.read(folder / 'out.pcap') == frames, 'the frames written are not the frames read')
 
 
+@tap.subtest('a port copies frames as its `copy` says: always, for want of headroom, or never')
+def _():
+    frames = [captures.udp(b'x' * (20 * i), 5000, 9) for i in range(1, 51)]
+    for copy, cause in (('when: always, policy: half', 'always'), ('headroom: 256, policy: exact', 'headroom'), ('when: never', '')):
+        with scratch() as folder:
+            (folder / 'in.pcap').write_bytes(captures.written(frames))
+            (folder / 'run.yaml').write_text(f'''version: 1
+eal: {{preset: lab, memory: 128MiB}}
+pools: [{{name: packets, size: 2048, cache: 32}}]
+programs: [{{name: look, kind: pass}}]
+ports:
+  - {{name: wan, device: "net_pcap0,rx_pcap={folder}/in.pcap", program: look, sink: out, copy: {{{copy}}}}}
+sinks: [{{name: out, kind: pcap, file: out.pcap}}]
+measure: {{duration: 1s}}
+''')
+            ended = halfpage('--config', folder / 'run.yaml', '--json', folder / 'report.json', cwd=folder)
+            expect_good(ended)
+            copied = json.loads((folder / 'report.json').read_text())['devices'][0].get('copies', {})
+            buffers = {name: count for name, count in copied.get('buffers_copied', {}).items() if count}
+            tap.expect(buffers == ({cause: 50} if cause else {}), copy, copied)
+            tap.expect(captures.read(folder / 'out.pcap') == frames, copy)
+
+
 @tap.subtest('net_null: frames without end go in circles between two ports and all are accounted for')
 def _():
     with scratch() as folder:

@@ -74,7 +74,8 @@ TEST(Config, EverythingIsReadAsWritten) {
 
   EXPECT_EQ(config.arena.limit, 512u << 20);
   EXPECT_EQ(config.arena.trim, 0.25);
-  ASSERT_EQ(config.pools.size(), 5u);
+  ASSERT_EQ(config.pools.size(), 6u) << "four, and two for copies";
+  EXPECT_EQ(config.pools[5].name, "copy_wan");
   EXPECT_EQ(config.pools[0].name, "small");
   EXPECT_EQ(config.pools[0].size, 8192u);
   EXPECT_EQ(config.pools[0].data_room, 2048u);
@@ -96,7 +97,7 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.veth[0].ends[0].sink, "kept");
   EXPECT_EQ(config.veth[0].ends[0].mtu, 1800u);
 
-  ASSERT_EQ(config.programs.size(), 13u);
+  ASSERT_EQ(config.programs.size(), 14u);
   EXPECT_EQ(config.programs[8].kind, ProgramKind::kObject);
   EXPECT_EQ(config.programs[8].object, "/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_dny_udp.o");
   EXPECT_EQ(config.programs[8].program, "xdpfilt_dny_udp");
@@ -108,6 +109,8 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.programs[11].map, "cpus");
   EXPECT_EQ(config.programs[11].key, 1u);
   EXPECT_EQ(config.programs[12].key, kKeyOfQueue);
+  EXPECT_EQ(config.programs[13].fallback_map, "outs");
+  EXPECT_EQ(config.programs[13].fallback_key, 1u);
   ASSERT_EQ(config.maps.size(), 3u);
   EXPECT_TRUE(config.maps[0].broadcast && config.maps[0].exclude_ingress);
   EXPECT_EQ(config.maps[1].kind, MapKind::kXskmap);
@@ -173,6 +176,8 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.ports[0].txd, 1024u);
   EXPECT_EQ(config.ports[0].program, "through");
   EXPECT_EQ(config.ports[0].sink, "onward");
+  EXPECT_EQ(config.ports[0].copy.policy, CopyConfig::Policy::kHalf);
+  EXPECT_EQ(config.ports[0].copy.when, CopyConfig::When::kAlways);
 
   EXPECT_EQ(config.sinks[2].kind, SinkConfig::Kind::kPort);
   EXPECT_EQ(config.sinks[2].port, "lan");

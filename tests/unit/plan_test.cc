@@ -160,6 +160,43 @@ TEST(AutoSize, FramesOfSeveralBuffersTakeSeveralOfThePool) {
   EXPECT_GE(loaded.config.pools[0].size, 5u * (128 + 32 + 64 + 16));
 }
 
+// Of what leaves `front`, whose ring holds 64: copies, broadcasts, rings to other workers and users' rings.
+TEST(AutoSize, CopiesBroadcastsRingsBetweenWorkersAndUsersRingsCount) {
+  const auto needs = [](const std::string& program, const std::string& ends, const std::string& rest = "") {
+    const LoadedConfig loaded = LoadText(
+        "version: 1\npools: [{name: own, size: auto, cache: 0}, {name: second, size: auto, cache: 0}]\n"
+        "programs: [{name: gate, " +
+        program + "}]\nveth:\n  - {name: front, ring: 64, ends: [{name: veth0, " + ends +
+        "}, {name: veth1}]}\n  - {name: back, ring: 256, ends: [{name: veth2}, {name: veth3, gro: true}]}\n"
+        "traffic: [{name: udp, into: veth1, pool: own}]\n" +
+        rest);
+    EXPECT_THAT(Printed(loaded.faults), IsEmpty());
+    return std::pair(NeedsOf(loaded.config, 0), NeedsOf(loaded.config, 1));
+  };
+  const std::string redirect = "kind: redirect, target: veth2";
+  EXPECT_EQ(needs(redirect, "program: gate").second.sum(), 0u);
+  const auto [own, copies] = needs(redirect, "program: gate, copy: {when: always, policy: classes, pools: [second]}");
+  EXPECT_EQ(own.rings, 2u * 64 + 2 * 256);
+  EXPECT_EQ(copies.rings, own.rings);
+  EXPECT_EQ(copies.bursts, 2u * 64 + 16) << "of a poll, twice, and of a flush";
+
+  const std::string map =
+      "maps: [{name: outs, kind: devmap, broadcast: true, entries: [{key: 0, device: veth2}, "
+      "{key: 1, device: veth1}]}]\n";
+  EXPECT_EQ(needs("kind: redirect, map: outs", "program: gate", map).first.bursts, 32u + 2 * 64 + 16);
+
+  const std::string lanes =
+      "maps: [{name: cpus, kind: cpumap, entries: [{key: 0, worker: 0, ring: 512}, "
+      "{key: 1, worker: 0, ring: 128}]}]\n";
+  EXPECT_EQ(needs("kind: redirect, map: cpus", "program: gate", lanes).first.rings, 2u * 64 + 512 + 128);
+  EXPECT_EQ(needs(redirect, "program: gate", lanes).first.rings, 2u * 64 + 2 * 256) << "nobody redirects there";
+
+  const std::string socks =
+      "sinks: [{name: rings, kind: user, ring: 1024, chunks: 4096}]\n"
+      "maps: [{name: socks, kind: xskmap, entries: [{key: 0, sink: rings}]}]\n";
+  EXPECT_EQ(needs("kind: redirect, map: socks", "program: gate", socks).first.rings, 2u * 64 + 1024);
+}
+
 TEST(AutoSize, PoolThatNobodyUsesHoldsItsCache) {
   const LoadedConfig loaded =
       LoadText(TextOf("  - {name: a}\n  - {name: b, size: auto, cache: 512}\n  - {name: c, size: auto, cache: 0}\n"));

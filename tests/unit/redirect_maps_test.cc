@@ -97,6 +97,29 @@ TEST_F(Maps, ASlotLeadsToItsDeviceAndMayBeChangedWhileFramesCome) {
   ExpectBalance();
 }
 
+TEST_F(Maps, AFiltersDefaultMayLeadIntoAMap) {
+  Redirect({.size = 8}, 0);
+  maps_->at(0).Put(2, kC);
+  ProgramConfig config;
+  config.kind = ProgramKind::kFilter;
+  config.name = "rest";
+  config.rules.resize(1);
+  config.rules[0].ethertype = 0x88f7;
+  config.rules[0].verdict = XdpAction::kDrop;
+  config.fallback = XdpAction::kRedirect;
+  config.fallback_map = "map";
+  config.fallback_key = 2;
+  Attach(config);
+  Deliver(Frames(40));
+  EXPECT_EQ(Came(kC), 40);
+  EXPECT_EQ(routed_[2].Read(), 40u);
+  EXPECT_TRUE(program_->CanRedirectTo(kC));
+  maps_->at(0).Put(2, kNoDevice);
+  Deliver(Frames(3));
+  EXPECT_EQ(Read(queue_.counters.redirect_errors, Refusal::kBadTarget), 3u);
+  ExpectBalance();
+}
+
 TEST_F(Maps, AnEmptySlotAndAKeyPastTheEndAreBadTargets) {
   Redirect({.size = 8}, 5);
   Deliver(Frames(10));
