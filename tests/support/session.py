@@ -14,7 +14,8 @@ import results
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HUGEPAGES = 256  # 512 MiB: what one run of dpdk-testpmd or dpdk-test is given
-FOLDERS = {None: 'build', 'address': 'build-asan', 'thread': 'build-tsan'}
+FOLDERS = {(): 'build', ('--sanitize', 'address'): 'build-asan', ('--sanitize', 'thread'): 'build-tsan',
+           ('--without-llvm',): 'build-interpreted'}  # by what tools/build is told
 CHECK = 'tools/check'  # counts as one test
 
 
@@ -29,9 +30,13 @@ def arguments():
         epilog='Exit code: 0 when something passed and nothing failed, 1 otherwise, 2 for wrong usage. '
         'Single GoogleTest cases: GTEST_FILTER=Config.* tools/test --filter unit. '
         'The report for other programs is build/meson-logs/testlog.junit.xml.')
-    parser.add_argument('--sanitize', choices=['address', 'thread'],
-                        help='build in build-asan/ (AddressSanitizer and UBSan) or build-tsan/ and test that; stock DPDK '
-                        'programs cannot load such a handler, so their tests are left out')
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument('--sanitize', choices=['address', 'thread'],
+                      help='build in build-asan/ (AddressSanitizer and UBSan) or build-tsan/ and test that; stock DPDK '
+                      'programs cannot load such a handler, so their tests are left out')
+    kind.add_argument('--without-llvm', action='store_true',
+                      help='build in build-interpreted/ (-Dbpf_jit=disabled) and test that; cases that compare compiled code with '
+                      'the interpreter say that they are skipped')
     parser.add_argument('--filter', metavar='NAME', help='only test programs with NAME in their name or suite')
     parser.add_argument('--list', action='store_true', help='print the names of the test programs and run none')
     return parser.parse_args()
@@ -107,13 +112,13 @@ def report(cases):
 
 def run(options):
     lock = test_lock()
-    build = ROOT / FOLDERS[options.sanitize]
-    sanitize = ['--sanitize', options.sanitize] if options.sanitize else []
-    if hugepages.run_and_wait([ROOT / 'tools' / 'build', *sanitize], stdin=subprocess.DEVNULL) != 0:
+    kind = ('--sanitize', options.sanitize) if options.sanitize else ('--without-llvm',) if options.without_llvm else ()
+    build = ROOT / FOLDERS[kind]
+    if hugepages.run_and_wait([ROOT / 'tools' / 'build', *kind], stdin=subprocess.DEVNULL) != 0:
         return 1
     known = programs(build)
     chosen = {title: name for title, name in known.items() if (options.filter or '') in title}
-    checking = not options.sanitize and (options.filter or '') in CHECK
+    checking = not kind and (options.filter or '') in CHECK
     if options.list:
         print('\n'.join([*chosen, *([CHECK] if checking else [])]))
         return 0

@@ -61,6 +61,11 @@ Held RunHolding(const Code& code, bool compile, uint32_t lock = 0) {
   return held;
 }
 
+// Interpreted, and compiled where there is a compiler.
+std::vector<bool> Ways() {
+  return RunCode(kPass, {.compile = true}).compiler ? std::vector<bool>{false, true} : std::vector<bool>{false};
+}
+
 // r6 = r7 = the value of key 0 in map `index`, or out.
 Code ValueIn6(int index) {
   return With({Lookup(index), {JumpEq(0, 0, 1), Goto(2)}, kPass, {Copy(6, 0), Copy(7, 0)}});
@@ -89,7 +94,7 @@ TEST(Held, WhatIsNotGivenBackIsTakenAndIsAFault) {
                             {StoreImm(BPF_DW, 7, 0, 1)},
                             Unlock(6, 4),
                             kPass});
-  for (const bool compile : {false, true}) {
+  for (const bool compile : Ways()) {
     EXPECT_THAT(RunHolding(lock, compile).text, HasSubstr("its end: a lock or a record"));
     EXPECT_EQ(RunHolding(lock, compile).lock, 0u);
     const Held left = RunHolding(record, compile);
@@ -106,7 +111,7 @@ TEST(Held, WhatIsNotGivenBackIsTakenAndIsAFault) {
 TEST(Held, WhatIsGivenBackIsNoFault) {
   const Code lock = With({ValueIn6(0), Lock(6, 4), {StoreImm(BPF_DW, 6, 8, 9)}, Unlock(6, 4), kPass});
   const Code record = With({Reserve(16), {StoreImm(BPF_DW, 6, 8, 7)}, Submit(6), kPass});
-  for (const bool compile : {false, true}) {
+  for (const bool compile : Ways()) {
     EXPECT_EQ(RunHolding(lock, compile).verdict, 2u) << RunHolding(lock, compile).text;
     const Held submitted = RunHolding(record, compile);
     EXPECT_EQ(submitted.verdict, 2u) << submitted.text << submitted.status;
@@ -115,7 +120,7 @@ TEST(Held, WhatIsGivenBackIsNoFault) {
 }
 
 TEST(Held, LocksThatAreNotWhatTheySeemEndInAFault) {
-  for (const bool compile : {false, true}) {
+  for (const bool compile : Ways()) {
     const auto text = [&](const Code& code, uint32_t lock = 0) { return RunHolding(code, compile, lock).text; };
     EXPECT_THAT(text(With({ValueIn6(0), Lock(6, 4), Lock(6, 4), kPass})), HasSubstr("taken while one is held"));
     EXPECT_THAT(text(With({ValueIn6(0), Unlock(6, 4), kPass})), HasSubstr("does not hold it"));
@@ -137,7 +142,7 @@ TEST(Held, RecordsAreUsedOnlyWhileTheyAreHeld) {
   EXPECT_THAT(refused(With({Reserve(16), Submit(6), Submit(6), kPass})),
               HasSubstr("a record that bpf_ringbuf_reserve"));
   EXPECT_THAT(refused(With({{Copy(6, 10)}, Submit(6), kPass})), HasSubstr("a record that bpf_ringbuf_reserve"));
-  for (const bool compile : {false, true}) {
+  for (const bool compile : Ways()) {
     const auto text = [&](const Code& code) { return RunHolding(code, compile).text; };
     EXPECT_THAT(text(With({Reserve(16), {Add(6, 8)}, Submit(6), kPass})), HasSubstr("handed"));
     EXPECT_THAT(text(With({Reserve(16), {Copy(7, 6), StoreImm(BPF_DW, 7, 8192, 1)}, Submit(6), kPass})),
