@@ -39,7 +39,7 @@ class BurstCompiler : private Emitter {
     Start(arguments + 1);
     LLVMTypeRef type = LLVMFunctionType(i64_, types.data(), 1 + kEnds, 0);
     V verdict = LLVMBuildCall2(builder_, type, body, arguments, 1 + kEnds, "");
-    V good = NoFault();
+    V good = Is(LLVMIntNE, verdict, Number(kFaulted));
     V word = LLVMBuildTrunc(builder_, verdict, i32_, "");
     V unknown = LLVMConstInt(i32_, kUnknownVerdict, 0);
     word = LLVMBuildSelect(builder_, Is(LLVMIntULT, word, unknown), word, unknown, "");
@@ -123,7 +123,9 @@ class BurstCompiler : private Emitter {
 bool TellsState(const Program& program) {
   const std::vector<Instruction>& code = program.image().code;
   return std::any_of(code.begin(), code.end(), [](const Instruction& insn) {
-    return insn.code == (BPF_JMP | BPF_CALL) || insn.check == Check::kAny;
+    const uint8_t type = BPF_CLASS(insn.code);
+    const bool memory = type == BPF_LDX || type == BPF_ST || type == BPF_STX;
+    return insn.code == (BPF_JMP | BPF_CALL) || (memory && insn.check == Check::kAny);
   });
 }
 

@@ -59,7 +59,11 @@ class FunctionCompiler : private Emitter {
   LLVMBasicBlockRef NewBlock() { return LLVMAppendBasicBlockInContext(context_, compiled_, ""); }
   void Leave(V result) {
     if (!first_) SetMember(offsetof(RunState, frame_top), outer_top_);
-    LLVMBuildRet(builder_, result);
+    LLVMBuildRet(builder_, first_ ? Both(result, Number(UINT32_MAX)) : result);
+  }
+  void LeaveFaulted() {
+    if (!first_) SetMember(offsetof(RunState, frame_top), outer_top_);
+    LLVMBuildRet(builder_, Number(first_ ? kFaulted : 0));
   }
 
   // Where the packet is: data, data_end or data_meta. Programs that cannot move it keep it in registers.
@@ -74,7 +78,7 @@ class FunctionCompiler : private Emitter {
     if (fixed_ && !told_) SetEnds(ends_);
     CallAt(reinterpret_cast<const void*>(services_.fail), LLVMVoidTypeInContext(context_),
            {state_, Number(static_cast<uint64_t>(kind)), Number(index), address, Number(size)});
-    Leave(Number(0));
+    LeaveFaulted();
     LLVMPositionBuilderAtEnd(builder_, good_block);
   }
   // The same for a fault that was noted already.
@@ -83,7 +87,7 @@ class FunctionCompiler : private Emitter {
     LLVMBasicBlockRef good_block = NewBlock();
     LLVMBuildCondBr(builder_, good, good_block, bad_block);
     LLVMPositionBuilderAtEnd(builder_, bad_block);
-    Leave(Number(0));
+    LeaveFaulted();
     LLVMPositionBuilderAtEnd(builder_, good_block);
   }
   V True(V flag) {

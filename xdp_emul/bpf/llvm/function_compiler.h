@@ -7,8 +7,10 @@
 
 namespace halfpage::bpf {
 
-// The program as a function of the state and of what it says of data, data_end and data_meta.
+// The program as a function of the state and of what it says of data, data_end and data_meta. Gives the verdict's 32
+// bits, or kFaulted: who has the function in his own loop then need not look at the state.
 inline constexpr char kBody[] = "body";
+inline constexpr uint64_t kFaulted = uint64_t{1} << 32;
 
 // Whether anything but the program's own code sees the state before a fault: helpers, functions of the program, loads
 // through pointers of unknown kind. The state must hold the packet's ends for those, else at a fault only.
