@@ -17,6 +17,7 @@ HEADROOM = 256  # that XDP promises
 FULL_FRAME = 1514
 FRESH_PAGES = 0.0005  # per packet: what prints as 0.000 is met
 OBJECT = 64 + 128  # object header and mbuf
+MBUF_AND_HEADROOM = 128 + 128  # in front of a frame in an exact buffer, rounded up to 64 with it
 
 
 class Side:
@@ -96,6 +97,15 @@ def half_page():
             yield Comparison(f'half a page against {name}, {size} B', ours, theirs, 1.0, memory)
         yield Comparison(f'carved of 32 KiB against a page each, {size} B',
                          Side('half_page', sized, 'pools[0].page_size=32KiB'), Side('half_page', sized, *whole), 1.0)
+        exact = ('pools[0].exact=true', 'traffic[0].buffers=exact', 'pools[0].cache=0', 'pools[0].page_size=32KiB')
+        ours, theirs = Side('half_page', sized, *exact), Side('half_page', sized, *whole)
+
+        def memory(theirs=theirs, size=size):
+            cut = -(-(MBUF_AND_HEADROOM + size) // 64) * 64 / 4096
+            each = theirs.pages_per_packet(size)
+            return f'{cut:.2f} against {each:.2f} pages of 4 KiB a packet', cut <= each
+
+        yield Comparison(f'exact of 32 KiB against a page each, {size} B', ours, theirs, 1.0, memory)
 
 
 def bulk():
