@@ -4,6 +4,7 @@
 // fit each other, captures are readable. yaml-cpp is used in app/config*.cc only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ struct EalConfig {
   std::string file_prefix = "auto";  // `auto`: unique per process
   std::vector<std::string> args;     // appended as they are
 };
+
+using MacAddress = std::array<uint8_t, 6>;
 
 // `arena:` the memory behind all page_frag pools, one arena for each socket that pools name.
 struct ArenaConfig {
@@ -83,7 +86,8 @@ struct PortConfig {
   std::string program;
   std::string sink;
   CopyConfig copy;
-  int socket = -1;  // NUMA node that the device is at, -1: as EAL finds it
+  int socket = -1;                     // NUMA node that the device is at, -1: as EAL finds it
+  std::optional<MacAddress> eth_peer;  // who is behind it, for programs of kind forward; none: 02:00:00:00:00:N
 };
 
 // One end of a pair, as a network device.

@@ -1,9 +1,12 @@
-// What a filter rule compares of VLAN tags and IP addresses.
+// VLAN tags, IP and MAC addresses.
 #include <arpa/inet.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "app/config_units.h"
 #include "app/config_values.h"
 
@@ -37,6 +40,35 @@ absl::StatusOr<AddressPrefix> ParsePrefix(absl::string_view text, const std::str
 }
 
 }  // namespace
+
+absl::StatusOr<MacAddress> ParseMac(absl::string_view text) {
+  MacAddress address;
+  const std::vector<std::string> bytes = absl::StrSplit(text, ':');
+  bool good = bytes.size() == address.size();
+  for (size_t i = 0; good && i < address.size(); ++i) {
+    uint32_t byte = 0;
+    good = bytes[i].size() == 2 && absl::ascii_isxdigit(bytes[i][0]) && absl::SimpleHexAtoi(bytes[i], &byte);
+    address[i] = static_cast<uint8_t>(byte);
+  }
+  if (good) return address;
+  return Refuse(text, "is no MAC address", "six bytes as in 02:00:00:00:00:0a");
+}
+
+FieldValue Mac(std::optional<MacAddress>& field) {
+  auto parse = [&field](absl::string_view text, bool) -> absl::Status {
+    field.reset();
+    if (text == "auto") return absl::OkStatus();
+    const auto address = ParseMac(text);
+    if (address.ok()) field = *address;
+    return address.status();
+  };
+  auto format = [&field]() -> std::string {
+    if (!field.has_value()) return "auto";
+    const MacAddress& a = *field;
+    return YamlText(absl::StrFormat("%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3], a[4], a[5]));
+  };
+  return {parse, format, "auto, or a MAC address"};
+}
 
 FieldValue Vlan(std::optional<uint16_t>& field) {
   const std::string rule = "any, or an id from 0 to 4095";

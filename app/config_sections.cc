@@ -172,6 +172,8 @@ void Describe(PortConfig& port, FieldVisitor& v) {
             [&port](FieldVisitor& inner) { Describe(port.copy, inner); });
   v.Value({"socket", "NUMA node that the device is at, auto: as EAL finds it; its pool should be there"},
           Number(port.socket, {.max = 31, .word = "auto", .word_value = static_cast<uint64_t>(-1)}));
+  v.Value({"eth_peer", "MAC address behind this port, for programs of kind forward; auto: 02:00:00:00:00:N (testpmd)"},
+          Mac(port.eth_peer));
 }
 
 void Describe(CopyConfig& copy, FieldVisitor& v) {

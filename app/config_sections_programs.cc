@@ -1,4 +1,6 @@
 // The keys of programs and of the maps that they redirect into. See app/config_fields.h.
+#include <iterator>
+
 #include "app/config_sections.h"
 
 namespace halfpage {
@@ -55,8 +57,8 @@ void Describe(MapEntryConfig& entry, FieldVisitor& v) {
 void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.Value({"name", "unique among programs", kRequired}, Name(program.name));
   v.Value({"kind", "what it does with a frame"},
-          Choice(program.kind,
-                 {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust", "object"}));
+          Choice(program.kind, {"pass", "drop", "tx", "aborted", "redirect", "filter", "chain", "touch", "adjust",
+                                "object", "forward"}));
   v.When(program.kind != ProgramKind::kObject, "kind", "anything but object, whose section says it");
   v.Value({"frags",
            "may be shown frames in several buffers (kernel: xdp.frags, else xdp); pass, drop, aborted and "
@@ -84,9 +86,15 @@ void Describe(ProgramConfig& program, FieldVisitor& v) {
   v.Value({"trim", "bytes cut off at the end"}, Number(program.adjust.trim, kAdjustment));
   v.Value({"grow", "zeros added at the end"}, Number(program.adjust.grow, kAdjustment));
   v.Value({"metadata", "bytes of metadata in front, a multiple of 4"}, Number(program.adjust.metadata, {.max = 252}));
-  const bool says = program.kind == ProgramKind::kTouch || program.kind == ProgramKind::kAdjust;
-  v.When(says, "kind", "touch or adjust");
-  v.Value({"verdict", "of every frame"}, Verdict(program.verdict));
+  v.When(program.kind == ProgramKind::kForward, "kind", "forward");
+  v.Value({"mode",
+           "testpmd's: mac writes the addresses of the device that frames leave through and of its peer, csum "
+           "checksums, too; icmpecho answers ARP and echo requests and drops the rest"},
+          Choice(program.mode, {std::begin(kForwardModeNames), std::end(kForwardModeNames)}));
+  const bool says = program.kind == ProgramKind::kTouch || program.kind == ProgramKind::kAdjust ||
+                    program.kind == ProgramKind::kForward;
+  v.When(says, "kind", "touch, adjust or forward");
+  v.Value({"verdict", "of every frame; mode icmpecho: of answers"}, Verdict(program.verdict));
   v.When(program.kind == ProgramKind::kRedirect || (says && program.verdict == XdpAction::kRedirect), "kind",
          "redirect");
   DescribeTarget(program.target, program.map, program.key, v);

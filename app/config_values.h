@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "app/config.h"
 #include "app/config_fields.h"
 #include "xdp_emul/program_config.h"
 #include "xdp_emul/xdp_action.h"
@@ -80,6 +83,11 @@ FieldValue Ports(std::optional<PortRange>& field);
 // "any", a VLAN id; "any", an address or a prefix as in "10.0.0.0/8" or "2001:db8::/32".
 FieldValue Vlan(std::optional<uint16_t>& field);
 FieldValue Prefix(std::optional<AddressPrefix>& field);
+// "auto", the field unset, or a MAC address.
+FieldValue Mac(std::optional<MacAddress>& field);
+
+// "02:00:00:00:00:0a". Error: InvalidArgument with an example.
+absl::StatusOr<MacAddress> ParseMac(absl::string_view text);
 
 // The file's `version`: 1, which is nothing that a Config holds.
 FieldValue Version();

@@ -37,6 +37,7 @@ std::vector<Device> ListDevices(const Config& config) {
     device.mtu = from.mtu;
     device.copy = from.copy;
     device.queues = static_cast<uint16_t>(from.queues);
+    device.eth_peer = from.eth_peer;
   }
   return devices;
 }

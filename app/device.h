@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ struct Device {
   std::string sink;     // takes what passes; empty: counted and freed
   uint32_t mtu = 1500;
   XdpMode mode = XdpMode::kHalfpage;
-  bool takes_xdp = true;         // frames of XDP_TX and redirects: it has a program, or GRO
-  bool up = true;                // both ends of its pair are
-  CopyConfig copy;               // before its program
-  uint16_t queues = 1;           // receive queues
-  DeviceIndex peer = kNoDevice;  // the other end of its pair; none: what it sends leaves the process
-  uint16_t port = UINT16_MAX;    // DPDK's number, kept past closing; UINT16_MAX until it is made
+  bool takes_xdp = true;               // frames of XDP_TX and redirects: it has a program, or GRO
+  bool up = true;                      // both ends of its pair are
+  CopyConfig copy;                     // before its program
+  uint16_t queues = 1;                 // receive queues
+  std::optional<MacAddress> eth_peer;  // who is behind it; none: 02:00:00:00:00:PORT
+  DeviceIndex peer = kNoDevice;        // the other end of its pair; none: what it sends leaves the process
+  uint16_t port = UINT16_MAX;          // DPDK's number, kept past closing; UINT16_MAX until it is made
 };
 
 // The devices of a configuration by DeviceIndex: pair p has 2p and 2p + 1, ports follow in their order. Of a

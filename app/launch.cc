@@ -19,27 +19,27 @@ namespace {
 constexpr size_t kMostLaunchPorts = 32;  // RTE_MAX_ETHPORTS
 constexpr char kUsualBurst[] = "32";     // testpmd's
 
-struct ForwardMode {
+struct LaunchMode {
   const char* name;
   bool makes;           // frames are made here and what comes is freed
   bool forwards;        // what comes leaves through the partner
+  const char* verdict;  // of a program of kind forward, which most modes are; null: none
   const char* refusal;  // what to do instead, of a mode that testpmd has and we do not
 };
 
-constexpr ForwardMode kModes[] = {
-    {"io", false, true, nullptr},
-    {"macswap", false, true, nullptr},
-    {"rxonly", false, false, nullptr},
-    {"txonly", true, false, nullptr},
-    {"flowgen", true, false, nullptr},
-    {"mac", false, true, "frames keep the addresses that they have: use macswap, which swaps the two, or io"},
-    {"csum", false, true, "checksums are not recomputed, for no mode here changes what they cover: use io"},
-    {"icmpecho", false, true,
-     "nothing here answers pings: use macswap, or an XDP program that does (programs, kind: object)"},
-    {"5tswap", false, true, "only MAC addresses are swapped: use macswap"},
-    {"noisy", false, true, "use io, and programs of kind touch with --config for work on each frame"},
-    {"ieee1588", false, true, "no port here stamps times: use io"},
-    {"shared-rxq", false, true, "receive queues are not shared: use io"},
+constexpr LaunchMode kModes[] = {
+    {"io", false, true, nullptr, nullptr},
+    {"mac", false, true, "pass", nullptr},
+    {"macswap", false, true, "pass", nullptr},
+    {"csum", false, true, "pass", nullptr},
+    {"5tswap", false, true, "pass", nullptr},
+    {"icmpecho", false, false, "tx", nullptr},
+    {"rxonly", false, false, nullptr, nullptr},
+    {"txonly", true, false, nullptr, nullptr},
+    {"flowgen", true, false, nullptr, nullptr},
+    {"noisy", false, true, nullptr, "use io, and programs of kind touch with --config for work on each frame"},
+    {"ieee1588", false, true, nullptr, "no port here stamps times: use io"},
+    {"shared-rxq", false, true, nullptr, "receive queues are not shared: use io"},
 };
 
 absl::Status Wrong(const std::string& message) {
@@ -67,10 +67,10 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& eal, absl::str
   return values;
 }
 
-absl::StatusOr<const ForwardMode*> FindMode(const LaunchOptions& options) {
+absl::StatusOr<const LaunchMode*> FindMode(const LaunchOptions& options) {
   const std::string name = options.forward_mode.empty() ? "io" : options.forward_mode;
   std::vector<std::string> names;
-  for (const ForwardMode& mode : kModes) {
+  for (const LaunchMode& mode : kModes) {
     if (name == mode.name) {
       if (mode.refusal == nullptr) return &mode;
       return Wrong(absl::StrCat("--forward-mode ", name, " is testpmd's and not here: ", mode.refusal));
@@ -162,6 +162,21 @@ absl::StatusOr<size_t> PartnerOf(const std::string& topology, size_t port, size_
   return std::min(port ^ 1, ports - 1);
 }
 
+// --eth-peer by port. "1,02:00:00:00:00:0a"; the configuration says what is wrong with an address.
+absl::StatusOr<std::vector<std::string>> PeersOf(const LaunchOptions& options, size_t ports) {
+  std::vector<std::string> peers(ports);
+  for (const std::string& given : options.eth_peers) {
+    const std::pair<std::string, std::string> words = absl::StrSplit(given, absl::MaxSplits(',', 1));
+    uint32_t port = 0;
+    if (!absl::SimpleAtoi(words.first, &port) || port >= ports || words.second.empty()) {
+      return Wrong(absl::StrCat("--eth-peer ", given, ": give the number of a port below ", ports,
+                                " and an address, as in 0,02:00:00:00:00:0a"));
+    }
+    peers[port] = words.second;
+  }
+  return peers;
+}
+
 std::string PoolLine(const LaunchOptions& options, const std::vector<std::string>& devices) {
   const std::vector<std::string> asked = ValuesOf(options.eal, "--mbuf-pool-ops-name");
   std::string ops = asked.empty() ? "page_frag" : asked.back();
@@ -173,7 +188,7 @@ std::string PoolLine(const LaunchOptions& options, const std::vector<std::string
 }
 
 // Sources of a mode that makes frames, or the burst that goes ahead of the others.
-std::string TrafficLines(const LaunchOptions& options, const ForwardMode& mode, size_t ports) {
+std::string TrafficLines(const LaunchOptions& options, const LaunchMode& mode, size_t ports) {
   const std::string burst = options.burst.empty() ? kUsualBurst : options.burst;
   std::string text = "traffic:\n";
   for (size_t p = 0; p < ports; ++p) {
@@ -209,8 +224,9 @@ bool LaunchOptions::Take(absl::string_view name, const std::string& value) {
                                                         {"nb-ports", &nb_ports},
                                                         {"nb-cores", &nb_cores},
                                                         {"txq", &txq}};
-  bool taken = name == "tx-first";
-  if (taken) tx_first = true;
+  bool taken = name == "tx-first" || name == "eth-peer";
+  if (name == "tx-first") tx_first = true;
+  if (name == "eth-peer") eth_peers.push_back(value);
   for (const auto& [text, to] : texts) {
     if (name != text) continue;
     *to = value;
@@ -261,6 +277,8 @@ absl::StatusOr<std::string> LaunchConfig(const LaunchOptions& options) {
   const uint32_t workers = std::min<uint32_t>(*cores, static_cast<uint32_t>(ports));
   const auto queues = SmallNumber("txq", options.txq, 1, 1024);
   if (!queues.ok()) return queues.status();
+  const auto peers = PeersOf(options, devices.size());
+  if (!peers.ok()) return peers.status();
   const bool sources = (*mode)->makes || options.tx_first;
   const std::string name = (*mode)->name;
   std::string text = absl::StrCat("version: 1\n", PoolLine(options, devices), "ports:\n");
@@ -269,14 +287,17 @@ absl::StatusOr<std::string> LaunchConfig(const LaunchOptions& options) {
     const auto partner = PartnerOf(options.port_topology, p, ports);
     if (!partner.ok()) return partner.status();
     const std::string sink = (*mode)->forwards ? absl::StrCat("from", p, "_to", *partner) : "counted";
+    const std::string& peer = (*peers)[(*chosen)[p]];
     absl::StrAppend(&text, "  - {name: port", p, ", device: ", Quote(devices[(*chosen)[p]]), ", sink: ", sink,
-                    name == "macswap" ? ", program: macswap" : "", "}\n");
+                    (*mode)->verdict == nullptr ? "" : absl::StrCat(", program: ", name),
+                    peer.empty() ? "" : absl::StrCat(", eth_peer: ", Quote(peer)), "}\n");
     if ((*mode)->forwards) {
       absl::StrAppend(&sinks, "  - {name: ", sink, ", kind: port, port: port", *partner, "}\n");
     }
   }
-  if (name == "macswap") {
-    absl::StrAppend(&text, "programs:\n  - {name: macswap, kind: touch, touch: rewrite, verdict: pass, frags: true}\n");
+  if ((*mode)->verdict != nullptr) {
+    absl::StrAppend(&text, "programs:\n  - {name: ", name, ", kind: forward, mode: ", name,
+                    ", verdict: ", (*mode)->verdict, ", frags: true}\n");
   }
   absl::StrAppend(&text, sinks, sources ? TrafficLines(options, **mode, ports) : "",
                   WorkerLines(workers, ports, sources), "measure: {budget: ", kUsualBurst,

@@ -23,6 +23,7 @@ struct LaunchOptions {
   std::string nb_cores;
   std::string txq;
   std::string burst;
+  std::vector<std::string> eth_peers;  // each as it was given: "0,02:00:00:00:00:0a"
   bool tx_first = false;
   std::string first_given;  // the first option that is of use here only: "--portlist"
 

@@ -47,9 +47,12 @@ constexpr Option kOptions[] = {
     {Topic::kRun, "json", 0, "FILE", "report.json",
      "write the final report (with --plan, the plan) as JSON; - puts it on standard output in place of the text"},
     {Topic::kLaunch, "forward-mode", 0, "MODE", nullptr,
-     "io: frames leave through the partner as they are (usual); macswap: with their MAC addresses swapped; rxonly: "
-     "they "
-     "are counted; txonly, flowgen: frames are made, of one flow or of 1024, and what comes is counted"},
+     "io: frames leave through the partner as they are (usual); mac: to its peer from its address; macswap: with MAC "
+     "addresses swapped; 5tswap: with MAC and IP addresses and ports swapped; csum: as mac, with checksums computed "
+     "anew; icmpecho: ARP and echo requests are answered; rxonly: what comes is counted; txonly, flowgen: frames are "
+     "made, of one flow or of 1024, and what comes is counted"},
+    {Topic::kLaunch, "eth-peer", 0, "PORT,MAC", nullptr,
+     "address behind a port, for modes mac and csum; 02:00:00:00:00:N behind port N (repeatable)"},
     {Topic::kLaunch, "port-topology", 0, "HOW", nullptr,
      "a port's partner; paired: 0 and 1, 2 and 3, an odd last one itself (usual); chained: the next; loop: itself"},
     {Topic::kLaunch, "portlist", 0, "P,P-P", nullptr, "forward these ports only, in this order, counted from 0"},
@@ -114,8 +117,7 @@ constexpr ForeignOption kForeign[] = {
     {"rss-ip", "several queues are fed by RSS over IP, UDP and TCP where the driver can: --rxq N"},
     {"rss-udp", "several queues are fed by RSS over IP, UDP and TCP where the driver can: --rxq N"},
     {"disable-rss", "write --rxq 1"},
-    {"eth-peer", "frames keep their addresses: --forward-mode=macswap or io"},
-    {"eth-peers-configfile", "frames keep their addresses: --forward-mode=macswap or io"},
+    {"eth-peers-configfile", "write --eth-peer PORT,MAC for each of its lines"},
     {"tx-ip", "made frames go from 10.0.X.Y to 10.128.0.1; play a capture for others (--config, source: capture)"},
     {"tx-udp", "write --set traffic[*].destination_port=N"},
     {"txonly-multi-flow", "write --set traffic[*].flows=N"},

@@ -64,6 +64,12 @@ class Topology {
   // The program of a device: a configured one, or pass, drop, tx or aborted; empty: none. InvalidArgument for MTUs that
   // the program does not admit, FailedPrecondition for a worker that would send through a port without a queue for it.
   absl::Status Attach(DeviceIndex device, const std::string& program);
+  // The programs of all devices, by testpmd's name of a mode: io none, rxonly drop, those of kForwardModeNames one that
+  // passes what it changed to the sink; icmpecho, and macswap where no port is behind the sink, send back. Errors as
+  // Attach(), and InvalidArgument for another mode.
+  absl::Status SetForward(const std::string& mode);
+  // Who is behind a device, for programs of kind forward.
+  absl::Status SetEthPeer(DeviceIndex device, const MacAddress& address);
   // What a program says of a frame: of a filter, of one that no rule matches. InvalidArgument for objects and chains,
   // for links of a chain, and for redirect.
   absl::Status SetVerdict(const std::string& program, XdpAction verdict);
@@ -136,6 +142,9 @@ class Topology {
   void BuildTransmit(Worker& worker, size_t number);
 
   void Halt(double drain_timeout);
+  DeviceIndex LeavesThrough(DeviceIndex device, const Program& program) const;
+  // As Origin::leaving: who is behind `device`, and its own address.
+  std::array<uint8_t, 12> LeavingAddresses(DeviceIndex device) const;
   // The settings of a worker that follow from `devices_` and `config_`.
   WaySettings WayInto(DeviceIndex device) const;
   SourceSettings SettingsOf(const Generator& generator) const;
@@ -149,6 +158,10 @@ class Topology {
   absl::Status CheckAttached() const;
   absl::Status AllowSenders();
   absl::Status AddVerdictProgram(const std::string& name);
+  absl::Status AddProgram(const ProgramConfig& config);
+  // The same for all devices, by DeviceIndex.
+  absl::Status AttachAll(const std::vector<std::string>& programs);
+  absl::StatusOr<std::string> ForwardProgram(DeviceIndex device, const std::string& mode);
   absl::Status AddCopyPool(DeviceIndex device, CopyConfig& copy);
 
   const Program* FindProgram(const std::string& name) const;

@@ -107,6 +107,10 @@ absl::Status Topology::AddVerdictProgram(const std::string& name) {
                                                known.empty() ? "" : ", ", absl::StrJoin(known, ", ")));
   }
   config.kind = kind->second;
+  return AddProgram(config);
+}
+
+absl::Status Topology::AddProgram(const ProgramConfig& config) {
   auto program = Program::Create(config, {});
   if (!program.ok()) return program.status();
   config_.programs.push_back(config);
@@ -114,22 +118,69 @@ absl::Status Topology::AddVerdictProgram(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status Topology::Attach(DeviceIndex device, const std::string& program) {
-  const std::lock_guard<std::mutex> lock(changing_);
-  if (!program.empty() && FindProgram(program) == nullptr) {
-    absl::Status status = AddVerdictProgram(program);
+absl::Status Topology::AttachAll(const std::vector<std::string>& programs) {
+  for (const std::string& name : programs) {
+    if (name.empty() || FindProgram(name) != nullptr) continue;
+    absl::Status status = AddVerdictProgram(name);
     if (!status.ok()) return status;
   }
-  const Device before = devices_[device];
-  devices_[device].program = program;
-  const bool port = before.peer == kNoDevice;
-  const bool gro = !port && config_.veth[device / 2].ends[device % 2].gro;
-  devices_[device].takes_xdp = port ? before.takes_xdp : gro || !program.empty();
+  const std::vector<Device> before = devices_;
+  for (DeviceIndex d = 0; d < devices_.size(); ++d) {
+    devices_[d].program = programs[d];
+    if (devices_[d].peer == kNoDevice) continue;
+    devices_[d].takes_xdp = config_.veth[d / 2].ends[d % 2].gro || !programs[d].empty();
+  }
   absl::Status status = CheckAttached();
   if (status.ok()) status = AllowSenders();
   if (status.ok()) status = Publish();
-  if (!status.ok() && !absl::IsUnavailable(status)) devices_[device] = before;
+  if (!status.ok() && !absl::IsUnavailable(status)) devices_ = before;
   return status;
+}
+
+absl::Status Topology::Attach(DeviceIndex device, const std::string& program) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  std::vector<std::string> programs;
+  for (const Device& each : devices_) programs.push_back(each.program);
+  programs[device] = program;
+  return AttachAll(programs);
+}
+
+// The name of what `device` gets, which is made where it is not there yet.
+absl::StatusOr<std::string> Topology::ForwardProgram(DeviceIndex device, const std::string& mode) {
+  if (mode == "io") return "";
+  if (mode == "rxonly") return "drop";
+  const auto* const known = std::find(std::begin(kForwardModeNames), std::end(kForwardModeNames), mode);
+  if (known == std::end(kForwardModeNames)) return absl::InvalidArgumentError(absl::StrCat("no mode ", mode));
+  ProgramConfig config;
+  config.kind = ProgramKind::kForward;
+  config.mode = static_cast<ForwardMode>(known - std::begin(kForwardModeNames));
+  config.frags = true;
+  const size_t sink = FindSink(devices_[device].sink);
+  const bool onward = sink < config_.sinks.size() && config_.sinks[sink].kind == SinkConfig::Kind::kPort;
+  const bool back = config.mode == ForwardMode::kIcmpecho || (config.mode == ForwardMode::kMacswap && !onward);
+  if (back) config.verdict = XdpAction::kTx;
+  config.name = absl::StrCat("fwd_", mode, back ? "_back" : "");
+  const Program* program = FindProgram(config.name);
+  if (program == nullptr) {
+    absl::Status status = AddProgram(config);
+    if (!status.ok()) return status;
+  } else if (program->config().kind != config.kind || program->config().mode != config.mode ||
+             program->config().verdict != config.verdict) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the program %s is another one than that of mode %s: attach it by its name (xdp attach)", config.name, mode));
+  }
+  return config.name;
+}
+
+absl::Status Topology::SetForward(const std::string& mode) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  std::vector<std::string> programs;
+  for (DeviceIndex device = 0; device < devices_.size(); ++device) {
+    auto program = ForwardProgram(device, mode);
+    if (!program.ok()) return program.status();
+    programs.push_back(*std::move(program));
+  }
+  return AttachAll(programs);
 }
 
 absl::Status Topology::SetVerdict(const std::string& name, XdpAction verdict) {
@@ -156,6 +207,7 @@ absl::Status Topology::SetVerdict(const std::string& name, XdpAction verdict) {
       break;
     case ProgramKind::kTouch:
     case ProgramKind::kAdjust:
+    case ProgramKind::kForward:
       changed.verdict = verdict;
       break;
     default:

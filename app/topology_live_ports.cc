@@ -125,6 +125,12 @@ absl::Status Topology::SetPromiscuous(DeviceIndex device, bool on) {
                     on ? "enter promiscuous mode" : "leave promiscuous mode");
 }
 
+absl::Status Topology::SetEthPeer(DeviceIndex device, const MacAddress& address) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  devices_[device].eth_peer = address;
+  return Publish();
+}
+
 absl::Status Topology::SetLink(DeviceIndex device, bool up) {
   if (devices_[device].peer != kNoDevice) return SetUp(device, up);
   const uint16_t port = devices_[device].port;

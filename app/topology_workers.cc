@@ -1,5 +1,6 @@
 // What each worker holds: its ways into devices, the queues that it polls, the sources that it drives.
 #include <rte_cycles.h>
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
 
 #include <algorithm>
@@ -119,7 +120,7 @@ absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
 // What frames of a device meet on a worker, whoever received them.
 void Topology::BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queue) {
   queue.device = device;
-  queue.origin = {device + 1u, queue.queue, static_cast<uint32_t>(workers_.size() - 1)};
+  queue.origin = {device + 1u, queue.queue, static_cast<uint32_t>(workers_.size() - 1), {}};
   queue.transmit = worker.transmit.get();
   queue.xmit = worker.xmit.data();
   queue.ways = &worker.ways;
@@ -137,6 +138,32 @@ Counter* Topology::HitsOf(const ReceiveQueue& queue, const Program& program) {
   return hits.get();
 }
 
+// The device that frames leave through which `device` received and `program` judged; where nothing says, the same one.
+DeviceIndex Topology::LeavesThrough(DeviceIndex device, const Program& program) const {
+  std::vector<std::string> links = program.config().programs;
+  if (links.empty()) links = {program.name()};
+  for (const std::string& name : links) {
+    const ProgramConfig& link = FindProgram(name)->config();
+    if (link.kind == ProgramKind::kTx || link.verdict == XdpAction::kTx) return device;
+    const DeviceIndex target = FindDevice(devices_, link.target);
+    if (target != kNoDevice) return target;
+  }
+  const size_t sink = FindSink(devices_[device].sink);
+  const bool onward = sink < config_.sinks.size() && !config_.sinks[sink].port.empty();
+  return onward ? FindDevice(devices_, config_.sinks[sink].port) : device;
+}
+
+std::array<uint8_t, 12> Topology::LeavingAddresses(DeviceIndex device) const {
+  std::array<uint8_t, 12> addresses = {};
+  const uint16_t port = devices_[device].port;
+  const MacAddress peer = devices_[device].eth_peer.value_or(MacAddress{2, 0, 0, 0, 0, static_cast<uint8_t>(port)});
+  std::copy(peer.begin(), peer.end(), addresses.begin());
+  rte_ether_addr own = {};
+  rte_eth_macaddr_get(port, &own);
+  std::copy_n(own.addr_bytes, RTE_ETHER_ADDR_LEN, addresses.begin() + peer.size());
+  return addresses;
+}
+
 absl::StatusOr<QueueSettings> Topology::SettingsOf(const ReceiveQueue& queue, const Program* program) {
   const Device& device = devices_[queue.device];
   QueueSettings settings;
@@ -145,6 +172,7 @@ absl::StatusOr<QueueSettings> Topology::SettingsOf(const ReceiveQueue& queue, co
   if (settings.program == nullptr) return settings;
   settings.hits = HitsOf(queue, *settings.program);
   settings.reshapes = settings.program->reshapes();
+  settings.leaving = LeavingAddresses(LeavesThrough(queue.device, *program));
   ConverterConfig config = ConverterOf(device, settings.program->writes(), settings.program->frags());
   if (!NeedsConverter(config)) return settings;
   for (const std::string& pool : device.copy.pools) config.pools.push_back(FindPool(pool));

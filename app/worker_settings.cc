@@ -1,5 +1,7 @@
 #include "app/worker_settings.h"
 
+#include <algorithm>
+
 #include "app/worker.h"
 
 namespace halfpage {
@@ -13,6 +15,7 @@ void AdoptQueue(ReceiveQueue& queue, const QueueSettings& from, const WorkerSett
   queue.look_at_simple = from.look_at_simple;
   queue.reshapes = from.reshapes;
   queue.stopped = from.stopped;
+  std::copy(from.leaving.begin(), from.leaving.end(), queue.origin.leaving);
   queue.budget = settings.budget;
   queue.bulk = settings.bulk;
 }

@@ -5,6 +5,7 @@
 // every worker has acknowledged.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct QueueSettings {
   Converter* converter = nullptr;
   bool look_at_simple = false;
   bool reshapes = false;
-  bool stopped = false;  // its port is
+  bool stopped = false;                  // its port is
+  std::array<uint8_t, 12> leaving = {};  // as Origin::leaving
 };
 
 // Of the way into a device.

@@ -21,6 +21,7 @@ constexpr uint8_t kDestination = 60;
 constexpr int kMaxExtensions = 8;
 
 void ParsePorts(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
+  headers->transport_offset = offset;
   if (headers->protocol != kTcp && headers->protocol != kUdp && headers->protocol != kSctp) return;
   uint8_t scratch[4];
   const uint8_t* ports = FrameBytes(frame, offset, 4, scratch);
@@ -35,10 +36,11 @@ void ParseIpv4(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
   const uint8_t* ip = FrameBytes(frame, offset, 20, scratch);
   if (ip == nullptr || (ip[0] >> 4) != 4 || (ip[0] & 15) < 5) return;
   headers->ip_version = 4;
-  headers->ip_offset = offset;
   headers->protocol = ip[9];
   headers->has_protocol = true;
-  if ((Load16(ip + 6) & 0x1fff) != 0) return;
+  const uint16_t fragment = Load16(ip + 6) & 0x3fff;  // more of them, offset
+  if ((fragment & 0x1fff) != 0) return;
+  headers->whole = fragment == 0;
   ParsePorts(frame, offset + (ip[0] & 15u) * 4, headers);
 }
 
@@ -47,7 +49,7 @@ void ParseIpv6(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
   const uint8_t* ip = FrameBytes(frame, offset, 40, scratch);
   if (ip == nullptr || (ip[0] >> 4) != 6) return;
   headers->ip_version = 6;
-  headers->ip_offset = offset;
+  bool whole = true;
   uint8_t next = ip[6];
   offset += 40;
   for (int i = 0; i < kMaxExtensions; ++i) {
@@ -55,6 +57,9 @@ void ParseIpv6(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
     if (!fragment && next != kHopByHop && next != kRouting && next != kDestination) break;
     const uint8_t* extension = FrameBytes(frame, offset, 8, scratch);
     if (extension == nullptr) return;
+    // Segments left: the checksum is about another address. Offset and "more": a part of a packet.
+    if (next == kRouting && extension[3] != 0) whole = false;
+    if (fragment && (Load16(extension + 2) & 0xfff9) != 0) whole = false;
     next = extension[0];
     offset += fragment ? 8 : (extension[1] + 1u) * 8;
     if (fragment && (Load16(extension + 2) & 0xfff8) != 0) {
@@ -65,6 +70,7 @@ void ParseIpv6(const rte_mbuf* frame, uint32_t offset, PacketHeaders* headers) {
   }
   headers->protocol = next;
   headers->has_protocol = true;
+  headers->whole = whole;
   ParsePorts(frame, offset, headers);
 }
 
@@ -84,6 +90,7 @@ bool ParseHeaders(const rte_mbuf* frame, PacketHeaders* headers) {
     offset += kVlanTag;
   }
   headers->ethertype = ethertype;
+  headers->network_offset = offset;
   if (ethertype == kIpv4) {
     ParseIpv4(frame, offset, headers);
   } else if (ethertype == kIpv6) {

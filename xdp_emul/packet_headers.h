@@ -23,7 +23,10 @@ struct PacketHeaders {
   uint16_t destination_port = 0;
   uint16_t vlan = kNoVlan;  // id of the outermost tag
   uint8_t ip_version = 0;   // 4 or 6 where the whole fixed header is there
-  uint32_t ip_offset = 0;   // of the IP header
+  // The transport header and all behind it are in this packet (no fragment), for the address in the IP header.
+  bool whole = false;
+  uint32_t network_offset = 0;    // of the header behind EtherType and tags
+  uint32_t transport_offset = 0;  // of the header that `protocol` names; 0: none, or a later fragment
 };
 
 // Reads at most `length` (up to 64) bytes at `offset` of a frame: a pointer into the frame where they lie in one

@@ -215,6 +215,12 @@ absl::StatusOr<Program> Program::Create(const ProgramConfig& config, const std::
       program.writes_ = program.reshapes_ || config.touch == Touch::kRewrite;
       status = program.CompileTarget(device_names);
       break;
+    case ProgramKind::kForward:
+      program.run_ = RunForward;
+      program.action_ = static_cast<uint8_t>(config.verdict);
+      program.writes_ = true;
+      status = program.CompileTarget(device_names);
+      break;
     case ProgramKind::kObject:
       status = program.CompileObject(device_names.size(), programs, workers);
       break;

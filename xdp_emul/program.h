@@ -34,6 +34,8 @@ struct Origin {
   uint32_t interface = 0;  // DeviceIndex + 1, so that 0 is none
   uint32_t queue = 0;      // of receiving
   uint32_t worker = 0;     // from 0
+  // Destination and source MAC address of what leaves as the program says; kForward writes them.
+  uint8_t leaving[12] = {};
 };
 
 // Why a program could not do something: bytes that it asked for, and those that there were. 0 and 0: no such thing.
@@ -66,10 +68,17 @@ struct Verdicts {
   uint8_t action[kMaxBurst];
   DeviceIndex target[kMaxBurst];
   ProgramFaults faults;
-  const Origin* from;  // objects only look at it
+  const Origin* from;  // objects and kForward look at it
   // Bytes of metadata in front of each frame, from one link of a chain to the next; filled in where has_metadata.
   bool has_metadata;
   uint8_t metadata[kMaxBurst];
+
+  // The action of all of the first `n` frames (1 or more), -1 where they differ.
+  int Alike(uint16_t n) const {
+    uint8_t different = 0;
+    for (uint16_t i = 1; i < n; ++i) different |= action[i] ^ action[0];
+    return different == 0 ? action[0] : -1;
+  }
 };
 
 // A filter's rule with names resolved; port ranges are those of a rule that names none. A frame's key (KeyOf() in
@@ -154,6 +163,7 @@ class Program {
                            Counter* hits);
   static int RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
+  static int RunForward(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunObject(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*);
   static int RunChain(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter* hits);
 
@@ -167,7 +177,7 @@ class Program {
   void CompileConstant(XdpAction action);
 
   RunFunction run_ = nullptr;
-  uint8_t action_ = 0;              // of kPass, kDrop, kAborted, kTouch, kAdjust; the filter's default
+  uint8_t action_ = 0;              // of kPass, kDrop, kAborted, kTouch, kAdjust, kForward; the filter's default
   DeviceIndex target_ = kNoDevice;  // of kRedirect and of such an action; the filter's default
   const RedirectMaps* maps_ = nullptr;
   std::vector<CompiledRule> rules_;

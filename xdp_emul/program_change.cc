@@ -12,13 +12,6 @@ namespace {
 constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
 constexpr auto kPass = static_cast<uint8_t>(XdpAction::kPass);
 
-// The verdict of all, where they agree; else -1.
-int Alike(const Verdicts& verdicts, uint16_t n) {
-  uint8_t different = 0;
-  for (uint16_t i = 1; i < n; ++i) different |= verdicts.action[i] ^ verdicts.action[0];
-  return different == 0 ? verdicts.action[0] : -1;
-}
-
 bool TouchFrame(Touch touch, rte_mbuf* frame, uint32_t* seen) {
   PacketHeaders headers;
   uint8_t scratch[sizeof(rte_ether_hdr)];
@@ -82,7 +75,7 @@ int Program::RunTouch(const Program& program, rte_mbuf* const* frames, uint16_t 
     verdicts->target[i] = program.target_;
   }
   asm volatile("" : : "r"(seen));  // what was read counts as used
-  return Alike(*verdicts, n);
+  return verdicts->Alike(n);
 }
 
 int Program::RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t n, Verdicts* verdicts, Counter*) {
@@ -99,7 +92,7 @@ int Program::RunAdjust(const Program& program, rte_mbuf* const* frames, uint16_t
     }
   }
   verdicts->has_metadata |= program.config_.adjust.metadata != 0;
-  return Alike(*verdicts, n);
+  return verdicts->Alike(n);
 }
 
 // Each link sees the frames that all before it have passed.
@@ -137,7 +130,7 @@ int Program::RunChain(const Program& program, rte_mbuf* const* frames, uint16_t 
     remaining = passed;
     if (remaining == 0) break;
   }
-  return Alike(*verdicts, n);
+  return verdicts->Alike(n);
 }
 
 }  // namespace halfpage

@@ -11,7 +11,19 @@
 
 namespace halfpage {
 
-enum class ProgramKind : uint8_t { kPass, kDrop, kTx, kAborted, kRedirect, kFilter, kChain, kTouch, kAdjust, kObject };
+enum class ProgramKind : uint8_t {
+  kPass,
+  kDrop,
+  kTx,
+  kAborted,
+  kRedirect,
+  kFilter,
+  kChain,
+  kTouch,
+  kAdjust,
+  kObject,
+  kForward
+};
 
 // How much of each frame a kTouch program looks at before its verdict: what a lab varies.
 enum class Touch : uint8_t {
@@ -20,6 +32,17 @@ enum class Touch : uint8_t {
   kParse,    // all headers, as a filter does
   kRewrite,  // swaps MAC addresses
 };
+
+// What a kForward program does to each frame, as dpdk-testpmd's mode of that name.
+enum class ForwardMode : uint8_t {
+  kMac,            // destination: who is behind the device that the frame leaves through; source: that device
+  kMacswap,        // MAC addresses change places
+  kCsum,           // as kMac, and IPv4, TCP and UDP checksums are computed anew where there is one
+  kIcmpecho,       // ARP and ICMP echo requests become their answers, all else is dropped
+  kFiveTupleSwap,  // MAC and IP addresses, TCP and UDP ports change places
+};
+
+inline constexpr const char* kForwardModeNames[] = {"mac", "macswap", "csum", "icmpecho", "5tswap"};
 
 // How an object's program is run.
 enum class Jit : uint8_t {
@@ -91,12 +114,14 @@ struct ProgramConfig {
   std::vector<std::string> programs;      // kChain: run in this order, the next one on pass (as xdp-dispatcher)
   Touch touch = Touch::kRead;             // kTouch
   Adjustment adjust;                      // kAdjust
+  ForwardMode mode = ForwardMode::kMac;   // kForward
   std::string object;                     // kObject: the file
   std::string program;                    // kObject: its name in the object; empty: the only one
   std::string maps_of;                    // kObject: another program of the object whose maps it shares; empty: own
   std::vector<MapEntryConfig> maps;       // kObject: put into its maps first
   Jit jit = Jit::kAuto;                   // kObject
-  XdpAction verdict = XdpAction::kPass;   // kTouch, kAdjust: of every frame; `target` where it is redirect
+  XdpAction verdict = XdpAction::kPass;   // kTouch, kAdjust, kForward: of every frame (kIcmpecho: of answers); `target`
+                                          // where it is redirect
 };
 
 }  // namespace halfpage

@@ -18,7 +18,7 @@ bool Matches(const CompiledPrefix& prefix, const rte_mbuf* frame, const PacketHe
   const bool ipv6 = headers.ip_version == 6;
   const uint32_t length = ipv6 ? 16 : 4;
   uint8_t scratch[16];
-  const uint8_t* address = FrameBytes(frame, headers.ip_offset + (ipv6 ? in_ipv6 : in_ipv4), length, scratch);
+  const uint8_t* address = FrameBytes(frame, headers.network_offset + (ipv6 ? in_ipv6 : in_ipv4), length, scratch);
   if (address == nullptr) return false;
   uint8_t different = 0;
   for (uint32_t i = 0; i < length; ++i) {

@@ -2,8 +2,13 @@
 #include <rte_ethdev.h>
 #include <rte_log.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "app/config_values.h"
 #include "app/prompt/commands.h"
 #include "app/report.h"
 
@@ -59,23 +64,39 @@ absl::Status StopForwarding(Session& session, const Words& words) {
 
 absl::Status SetForward(Session& session, const Words& words) {
   const std::string& mode = words[2];
-  const std::string program = mode == "rxonly" ? "drop" : mode == "macswap" ? "tx" : "";
-  if (program.empty()) {
-    const char* const known[] = {"io", "mac", "flowgen", "txonly", "csum", "icmpecho", "noisy", "5tswap", "shared_rxq"};
-    for (const char* name : known) {
-      if (mode != name) continue;
-      absl::StrAppend(&session.out, "ours: programs of devices decide, not a mode; for ", mode,
-                      " attach one (xdp attach), nothing was changed\n");
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(absl::StrFormat("no forwarding mode %s; ours are rxonly and macswap", mode));
+  const std::pair<const char*, const char*> others[] = {
+      {"flowgen", "frames are made by sources, fixed at the start (`traffic`, --forward-mode)"},
+      {"txonly", "frames are made by sources, fixed at the start (`traffic`, --forward-mode)"},
+      {"noisy", "programs of kind touch do work on each frame: xdp attach"},
+      {"ieee1588", "no port here stamps times"},
+      {"shared-rxq", "receive queues are not shared"}};
+  for (const auto& [name, instead] : others) {
+    if (mode != name) continue;
+    absl::StrAppend(&session.out, "ours: ", instead, "; nothing was changed\n");
+    return absl::OkStatus();
   }
-  for (DeviceIndex device = 0; device < session.topology.devices().size(); ++device) {
-    absl::Status status = session.topology.Attach(device, program);
-    if (!status.ok()) return status;
+  const bool known =
+      mode == "io" || mode == "rxonly" ||
+      std::find(std::begin(kForwardModeNames), std::end(kForwardModeNames), mode) != std::end(kForwardModeNames);
+  if (!known) {
+    return absl::InvalidArgumentError(absl::StrFormat("no forwarding mode %s; ours are io, rxonly, %s", mode,
+                                                      absl::StrJoin(kForwardModeNames, ", ")));
   }
-  absl::StrAppend(&session.out, "Set ", mode, " packet forwarding mode: program ", program, " at every device\n");
+  absl::Status status = session.topology.SetForward(mode);
+  if (!status.ok()) return status;
+  absl::StrAppend(&session.out, "Set ", mode, " packet forwarding mode\n");
+  for (const Device& device : session.topology.devices()) {
+    absl::StrAppend(&session.out, "  ", device.name, ": program ", device.program.empty() ? "none" : device.program,
+                    "\n");
+  }
   return absl::OkStatus();
+}
+
+absl::Status SetEthPeer(Session& session, const Words& words) {
+  const auto device = session.Device(words[2]);
+  if (!device.ok()) return device.status();
+  const auto address = ParseMac(words[3]);
+  return address.ok() ? session.topology.SetEthPeer(*device, *address) : address.status();
 }
 
 absl::Status SetNumber(Session& session, const Words& words) {

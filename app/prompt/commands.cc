@@ -60,7 +60,11 @@ const std::vector<Command>& Commands() {
       {"display", "dump_lcores", "lcores", Dump},
       {"display", "dump_devargs", "devices' arguments", Dump},
       {"display", "dump_log_types", "log types and levels", Dump},
-      {"config", "set fwd <mode>", "rxonly: drop at every device; macswap: send back", SetForward},
+      {"config", "set fwd <mode>",
+       "io, mac, csum, 5tswap: frames pass to the sink, changed by then; macswap: the same, or back where that is no "
+       "port; icmpecho: answer; rxonly: drop",
+       SetForward},
+      {"config", "set eth-peer <port> <mac>", "address behind a port, which modes mac and csum send to", SetEthPeer},
       {"config", "set burst <n>", "frames per receive call, 1 to 64", SetNumber},
       {"config", "set bulk <n>", "frames per XDP_TX or redirect flush, 1 to 64", SetNumber},
       {"config", "set rate <source> <n>", "frames a second of a source, or all; 0: no limit", SetNumber},

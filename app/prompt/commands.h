@@ -36,6 +36,7 @@ absl::Status Clear(Session& session, const Words& words);
 absl::Status StartForwarding(Session& session, const Words& words);
 absl::Status StopForwarding(Session& session, const Words& words);
 absl::Status SetForward(Session& session, const Words& words);
+absl::Status SetEthPeer(Session& session, const Words& words);
 absl::Status SetNumber(Session& session, const Words& words);
 absl::Status SetSwitch(Session& session, const Words& words);
 absl::Status SetPolicy(Session& session, const Words& words);

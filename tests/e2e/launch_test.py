@@ -29,7 +29,7 @@ def received(ended):
     return {device: row['received'] for device, row in launch.verdict_table(ended.out).items()}
 
 
-for mode in ('io', 'macswap', 'rxonly'):
+for mode in ('io', 'mac', 'macswap', 'csum', '5tswap', 'rxonly'):
     @tap.subtest(f'--forward-mode={mode} between two net_null ports, one worker, no configuration')
     def _(mode=mode):
         counts = received(launched(['net_null0', 'net_null1'], f'--forward-mode={mode}'))
@@ -72,7 +72,7 @@ def _():
 
 @tap.subtest('what the command line has wrong ends in exit code 2 before EAL starts')
 def _():
-    for option, words in (('--forward-mode=mac', 'use macswap'), ('--portlist=7', 'there is no port 7'), ('--rss-ip', '--rxq'),
+    for option, words in (('--forward-mode=noisy', 'use io'), ('--portlist=7', 'there is no port 7'), ('--rss-ip', '--rxq'),
                           ('--rxq=99', '--rxq')):
         ended = halfpage(*NO_HUGE, '--vdev=net_null0', '--', option)
         tap.expect(ended.code == 2 and words in ended.err and 'EAL:' not in ended.err, ended)

@@ -117,9 +117,31 @@ TEST(Launch, NoMoreWorkersThanPorts) {
 TEST(Launch, MacswapSwapsAddressesAndRxonlyCounts) {
   const Config swapped = LoadLaunch(kTwoPorts, "--forward-mode=macswap");
   ASSERT_EQ(swapped.programs.size(), 1u);
-  EXPECT_EQ(swapped.programs[0].touch, Touch::kRewrite);
+  EXPECT_EQ(swapped.programs[0].kind, ProgramKind::kForward);
+  EXPECT_EQ(swapped.programs[0].mode, ForwardMode::kMacswap);
   EXPECT_EQ(swapped.ports[1].program, "macswap");
   EXPECT_THAT(Partners(LoadLaunch(kTwoPorts, "--forward-mode rxonly")), ElementsAre("", ""));
+}
+
+TEST(Launch, ModesThatChangeFramesAreProgramsOfKindForward) {
+  const std::pair<const char*, ForwardMode> modes[] = {
+      {"mac", ForwardMode::kMac}, {"csum", ForwardMode::kCsum}, {"5tswap", ForwardMode::kFiveTupleSwap}};
+  for (const auto& [name, mode] : modes) {
+    const Config config = LoadLaunch(kTwoPorts, absl::StrCat("--forward-mode=", name));
+    EXPECT_EQ(config.programs[0].mode, mode);
+    EXPECT_EQ(config.programs[0].verdict, XdpAction::kPass);
+    EXPECT_TRUE(config.programs[0].frags);
+    EXPECT_THAT(Partners(config), ElementsAre("port1", "port0"));
+  }
+  const Config echo = LoadLaunch(kTwoPorts, "--forward-mode=icmpecho");
+  EXPECT_EQ(echo.programs[0].verdict, XdpAction::kTx);
+  EXPECT_THAT(Partners(echo), ElementsAre("", "")) << "answers leave where the request came in";
+}
+
+TEST(Launch, EthPeerIsOfThePortThatEalCountsSo) {
+  const Config config = LoadLaunch(kThreePorts, "--portlist=2,0 --eth-peer=2,02:00:00:00:00:0a --forward-mode=mac");
+  EXPECT_EQ(config.ports[0].eth_peer, (MacAddress{2, 0, 0, 0, 0, 10}));
+  EXPECT_FALSE(config.ports[1].eth_peer.has_value());
 }
 
 TEST(Launch, TxonlyAndFlowgenMakeFramesOfTheLengthAskedFor) {
@@ -151,9 +173,9 @@ TEST(Launch, TheHandlerThatEalIsToldOfMakesThePool) {
 TEST(Launch, WhatIsWrongIsNamedWithTheWayOut) {
   const std::pair<const char*, const char*> refusals[] = {
       {"--forward-mode=macswp", "did you mean `macswap`?"},
-      {"--forward-mode=mac", "use macswap"},
-      {"--forward-mode=csum", "use io"},
-      {"--forward-mode=icmpecho", "nothing here answers pings"},
+      {"--forward-mode=noisy", "use io, and programs of kind touch"},
+      {"--forward-mode=ieee1588", "no port here stamps times"},
+      {"--forward-mode=shared-rxq", "receive queues are not shared"},
       {"--portlist=2", "there is no port 2; EAL's arguments make 2"},
       {"--portlist=0,0", "port 0 twice"},
       {"--portlist=x", "as in 0,2-3"},
@@ -169,7 +191,9 @@ TEST(Launch, WhatIsWrongIsNamedWithTheWayOut) {
       {"--rxq=17", "--rxq: ports[0].queues: `17` is above 16"},
       {"--burst=512", "above 64"},
       {"--rss-ip", "an option of dpdk-testpmd that is not here: several queues"},
-      {"--eth-peer=0,02:00:00:00:00:01", "--eth-peer is an option of dpdk-testpmd"},
+      {"--eth-peer=2,02:00:00:00:00:01", "a port below 2 and an address, as in 0,02:00:00:00:00:0a"},
+      {"--eth-peer=0", "a port below 2 and an address"},
+      {"--eth-peer=0,02:00", "ports[0].eth_peer: `02:00` is no MAC address: give six bytes"},
       {"--config a.yaml --portlist=0", "--portlist says what to forward, and so does --config a.yaml"},
   };
   for (const auto& [ours, words] : refusals) EXPECT_THAT(LaunchRefusal(kTwoPorts, ours), HasSubstr(words)) << ours;
