@@ -80,8 +80,9 @@ struct PortConfig {
   std::string pool;    // received frames' buffers come from here, and segments of those that are sent
   uint32_t mtu = 1500;
   bool promiscuous = true;
-  uint32_t queues = 1;  // receive queues; each worker that sends has a transmit queue of its own
-  uint32_t rxd = 256;   // slots of a receive queue, as far as the driver has any
+  uint32_t queues = 1;     // receive queues
+  uint32_t tx_queues = 0;  // each worker that sends has one of its own; 0: as many as such workers
+  uint32_t rxd = 256;      // slots of a receive queue, as far as the driver has any
   uint32_t txd = 256;
   std::string program;
   std::string sink;

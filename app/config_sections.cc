@@ -164,6 +164,10 @@ void Describe(PortConfig& port, FieldVisitor& v) {
   v.Value({"mtu", "bytes behind the Ethernet header, sent and received"}, Number(port.mtu, {.min = 68, .max = 65535}));
   v.Value({"promiscuous", "take frames for other addresses, too"}, Flag(port.promiscuous));
   v.Value({"queues", "receive queues"}, Number(port.queues, {.min = 1, .max = 16}));
+  v.Value({"tx_queues",
+           "transmit queues, one for each worker that sends through it; more are for workers that begin to "
+           "while it runs. auto: as many as send at the start (testpmd --txq)"},
+          Number(port.tx_queues, {.min = 1, .max = 1024, .word = "auto", .word_value = 0}));
   v.Value({"rxd", "slots of a receive queue (testpmd --rxd)"}, Number(port.rxd, {.min = 1, .max = 32768}));
   v.Value({"txd", "slots of a transmit queue (testpmd --txd)"}, Number(port.txd, {.min = 1, .max = 32768}));
   v.Value({"program", "judges what this port receives; \"\": none, everything passes"}, OptionalName(port.program));

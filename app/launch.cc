@@ -217,13 +217,9 @@ std::string WorkerLines(uint32_t workers, size_t ports, bool sources) {
 }  // namespace
 
 bool LaunchOptions::Take(absl::string_view name, const std::string& value) {
-  const std::pair<const char*, std::string*> texts[] = {{"forward-mode", &forward_mode},
-                                                        {"port-topology", &port_topology},
-                                                        {"portlist", &portlist},
-                                                        {"portmask", &portmask},
-                                                        {"nb-ports", &nb_ports},
-                                                        {"nb-cores", &nb_cores},
-                                                        {"txq", &txq}};
+  const std::pair<const char*, std::string*> texts[] = {
+      {"forward-mode", &forward_mode}, {"port-topology", &port_topology}, {"portlist", &portlist},
+      {"portmask", &portmask},         {"nb-ports", &nb_ports},           {"nb-cores", &nb_cores}};
   bool taken = name == "tx-first" || name == "eth-peer";
   if (name == "tx-first") tx_first = true;
   if (name == "eth-peer") eth_peers.push_back(value);
@@ -275,8 +271,6 @@ absl::StatusOr<std::string> LaunchConfig(const LaunchOptions& options) {
   const auto cores = SmallNumber("nb-cores", options.nb_cores, 1, 127);
   if (!cores.ok()) return cores.status();
   const uint32_t workers = std::min<uint32_t>(*cores, static_cast<uint32_t>(ports));
-  const auto queues = SmallNumber("txq", options.txq, 1, 1024);
-  if (!queues.ok()) return queues.status();
   const auto peers = PeersOf(options, devices.size());
   if (!peers.ok()) return peers.status();
   const bool sources = (*mode)->makes || options.tx_first;

@@ -21,7 +21,6 @@ struct LaunchOptions {
   std::string portmask;
   std::string nb_ports;
   std::string nb_cores;
-  std::string txq;
   std::string burst;
   std::vector<std::string> eth_peers;  // each as it was given: "0,02:00:00:00:00:0a"
   bool tx_first = false;

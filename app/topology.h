@@ -174,6 +174,8 @@ class Topology {
   bool SendsFromLanes(size_t worker, DeviceIndex device) const;
   // How many of the first `workers` do.
   size_t SendersThrough(DeviceIndex device, size_t workers) const;
+  // The queue of a port that a worker sends through, should it.
+  uint16_t TransmitQueue(DeviceIndex device, size_t worker) const;
   // Buffers that a port's driver may keep past its closing, by pool: net_af_xdp never empties its rings.
   uint64_t KeptByDrivers(const std::string& pool) const;
 

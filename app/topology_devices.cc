@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_format.h"
 #include "app/topology.h"
 #include "xdp_emul/device_string.h"
 
@@ -49,10 +50,15 @@ absl::Status Topology::BuildPorts() {
     options.mtu = config.mtu;
     options.promiscuous = config.promiscuous;
     options.rx_queues = static_cast<uint16_t>(config.queues);
-    // One for each worker that sends: drivers' queues are for one thread. Drivers that pair queues want as many of
-    // both.
+    // One for each worker that sends: drivers' queues are for one thread.
     const size_t senders = std::max<size_t>(SendersThrough(device, config_.lcores.workers.size()), 1);
-    options.tx_queues = static_cast<uint16_t>(senders);
+    if (config.tx_queues != 0 && config.tx_queues < senders) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("port %s: tx_queues: %u, and %d workers send through it, each of which needs a queue of its "
+                          "own; write tx_queues: %d or auto (--txq), or let fewer workers send there",
+                          config.name, config.tx_queues, senders, senders));
+    }
+    options.tx_queues = static_cast<uint16_t>(std::max<size_t>(config.tx_queues, senders));
     options.rx_slots = static_cast<uint16_t>(config.rxd);
     options.tx_slots = static_cast<uint16_t>(config.txd);
     options.socket = config.socket >= 0 ? config.socket : static_cast<int>(rte_socket_id());

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -66,20 +65,20 @@ absl::Status Topology::CheckAttached() const {
 // Rings with a new second sender become rings for several; a port has as many queues as it was made with.
 absl::Status Topology::AllowSenders() {
   for (DeviceIndex device = 0; device < devices_.size(); ++device) {
-    std::set<uint16_t> queues;
     size_t senders = 0;
+    uint16_t last_queue = 0;
     for (size_t w = 0; w < workers_.size(); ++w) {
       if (!SendsThrough(config_.lcores.workers[w], device)) continue;
       ++senders;
-      queues.insert(workers_[w].transmit[device].first_queue);
+      last_queue = std::max(last_queue, workers_[w].transmit[device].first_queue);
     }
     if (devices_[device].peer == kNoDevice) {
-      if (queues.size() == senders) continue;
+      const uint16_t queues = ports_[device - 2 * config_.veth.size()].tx_queues();
+      if (last_queue < queues) continue;
       return absl::FailedPreconditionError(
-          absl::StrFormat("another worker would send through port %s, which has a transmit queue for each worker that "
-                          "sent through it at "
-                          "the start; let the worker that does poll this device, or start with this program",
-                          devices_[device].name));
+          absl::StrFormat("another worker would send through port %s, whose transmit queues (%d) belong to others; let "
+                          "the worker that does poll this device, or start with tx_queues: %d (--txq) or more",
+                          devices_[device].name, queues, last_queue + 1));
     }
     VethPair& pair = pairs_[device / 2];
     if (senders < 2 || pair.many_senders(device % 2)) continue;

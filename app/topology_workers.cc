@@ -78,9 +78,16 @@ void Topology::BuildTransmit(Worker& worker, size_t number) {
     const size_t port = device - 2 * config_.veth.size();
     transmit.real = true;
     transmit.queues = 1;
-    transmit.first_queue = static_cast<uint16_t>(SendersThrough(device, number));
+    transmit.first_queue = TransmitQueue(device, number);
     transmit.spare = FindPool(config_.ports[port].pool);
   }
+}
+
+// Those that send at the start come first; others have what is left, or a number that no queue has.
+uint16_t Topology::TransmitQueue(DeviceIndex device, size_t worker) const {
+  const size_t before = SendersThrough(device, worker);
+  if (SendersThrough(device, worker + 1) > before) return static_cast<uint16_t>(before);
+  return static_cast<uint16_t>(SendersThrough(device, config_.lcores.workers.size()) + worker - before);
 }
 
 WaySettings Topology::WayInto(DeviceIndex device) const {

@@ -130,6 +130,7 @@ absl::Status EthdevPort::Configure(const EthdevPortOptions& options) {
   if (result != 0) return SetUpError(options.name, device, "cannot be configured", -result);
   absl::Status status = SetMtu(options, most);
   if (!status.ok()) return status;
+  tx_queues_ = options.tx_queues;
   const auto socket = static_cast<unsigned>(options.socket);
   for (uint16_t queue = 0; queue < options.rx_queues && result == 0; ++queue) {
     result =
@@ -176,6 +177,7 @@ EthdevPort& EthdevPort::operator=(EthdevPort&& other) noexcept {
   port_ = std::exchange(other.port_, kNoPort);
   made_ = other.made_;
   link_up_ = other.link_up_;
+  tx_queues_ = other.tx_queues_;
   sends_chains_ = other.sends_chains_;
   return *this;
 }

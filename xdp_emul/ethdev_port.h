@@ -50,6 +50,7 @@ class EthdevPort {
 
   uint16_t port() const { return port_; }
   bool link_up() const { return link_up_; }
+  uint16_t tx_queues() const { return tx_queues_; }
   // Whether its driver sends frames of several buffers.
   bool sends_chains() const { return sends_chains_; }
   // Any thread, also while workers use the port; zeros once it is closed.
@@ -69,6 +70,7 @@ class EthdevPort {
 
   static constexpr uint16_t kNoPort = UINT16_MAX;
   uint16_t port_ = kNoPort;
+  uint16_t tx_queues_ = 0;
   bool made_ = false;  // by us
   bool link_up_ = false;
   bool sends_chains_ = false;

@@ -96,8 +96,8 @@ absl::Status QueueError(const std::string& port, const DeviceString& device, uin
                         port, receive, device.name, most_receive, most_receive, how));
   }
   return absl::InvalidArgumentError(absl::StrFormat(
-      "port %s: %u workers send through it, each needs a queue of its own, and %s has %u; give it more with %s, or let "
-      "fewer workers send there",
+      "port %s: %u transmit queues, one for each worker that sends through it at least (tx_queues, --txq), and %s has "
+      "%u; give it more with %s, ask for fewer, or let fewer workers send there",
       port, send, device.name, most_send, how));
 }
 

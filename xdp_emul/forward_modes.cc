@@ -59,14 +59,12 @@ bool SetAddresses(rte_mbuf* frame, const uint8_t* addresses) {
   return true;
 }
 
-// A header whose checksum says 0 has none, as testpmd has it.
 void WriteIpv4Checksum(rte_mbuf* frame, const PacketHeaders& headers) {
   constexpr uint32_t kField = 10;
   uint8_t scratch[1];
   const uint8_t* first = FrameBytes(frame, headers.network_offset, 1, scratch);
   const uint32_t length = std::min((*first & 15u) * 4, kLongestHeader);
   Edit(frame, headers.network_offset, length, [length](uint8_t* ip) {
-    if ((ip[kField] | ip[kField + 1]) == 0) return;
     Store16(ip + kField, 0);
     Store16(ip + kField, static_cast<uint16_t>(~rte_raw_cksum(ip, length)));
   });
@@ -158,7 +156,7 @@ bool AnswerArp(rte_mbuf* frame, const PacketHeaders& headers, const uint8_t* own
 void AnswerFrom(uint8_t* ip) {
   SwapHalves<4>(ip + 12);
   if ((ip[12] & 0xf0) != 0xe0) return;
-  // Nobody answers as a group: another host of the asker's four does, as testpmd has it.
+  // Nobody answers as a group: another host of the asker's four does, as testpmd has it (which knows 224.0.0.0/8 only).
   memcpy(ip + 12, ip + 16, 4);
   ip[15] = static_cast<uint8_t>((ip[15] & ~3) | ((ip[15] & 3) == 1 ? 2 : 1));
 }

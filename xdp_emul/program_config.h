@@ -37,7 +37,7 @@ enum class Touch : uint8_t {
 enum class ForwardMode : uint8_t {
   kMac,            // destination: who is behind the device that the frame leaves through; source: that device
   kMacswap,        // MAC addresses change places
-  kCsum,           // as kMac, and IPv4, TCP and UDP checksums are computed anew where there is one
+  kCsum,           // as kMac; IPv4, TCP and UDP checksums are computed anew, but a UDP checksum of 0 stays
   kIcmpecho,       // ARP and ICMP echo requests become their answers, all else is dropped
   kFiveTupleSwap,  // MAC and IP addresses, TCP and UDP ports change places
 };

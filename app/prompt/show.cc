@@ -35,13 +35,23 @@ std::string InfoText(const Device& device) {
       "MTU: %u\n"
       "Promiscuous mode: %s\n"
       "RX queues: %d\n"
+      "Max possible RX queues: %d\n"
       "TX queues: %d\n"
+      "Max possible TX queues: %d\n"
       "XDP program: %s\n"
       "Sink: %s\n",
       device.port, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], device.name, info.driver_name,
       device.up && link.link_status != 0 ? "up" : "down", device.mtu,
-      rte_eth_promiscuous_get(device.port) == 1 ? "enabled" : "disabled", info.nb_rx_queues, info.nb_tx_queues,
-      device.program.empty() ? "none" : device.program, device.sink.empty() ? "none" : device.sink);
+      rte_eth_promiscuous_get(device.port) == 1 ? "enabled" : "disabled", info.nb_rx_queues, info.max_rx_queues,
+      info.nb_tx_queues, info.max_tx_queues, device.program.empty() ? "none" : device.program,
+      device.sink.empty() ? "none" : device.sink);
+}
+
+std::string QueuesText(const Device& device) {
+  rte_eth_dev_info info = {};
+  rte_eth_dev_info_get(device.port, &info);
+  return absl::StrFormat("  port %d (%s): RX queue number: %d Tx queue number: %d\n", device.port, device.name,
+                         info.nb_rx_queues, info.nb_tx_queues);
 }
 
 std::string XstatsText(const DeviceSnapshot& device) {
@@ -136,9 +146,7 @@ absl::Status ShowConfig(Session& session, const Words& words) {
         config.measure.budget, config.measure.bulk, config.lcores.workers.size(), session.topology.devices().size());
   }
   for (const Device& device : session.topology.devices()) {
-    if (what == "rxtx")
-      absl::StrAppendFormat(&session.out, "  port %d (%s): RX queue number: %d\n", device.port, device.name,
-                            device.queues);
+    if (what == "rxtx") session.out += QueuesText(device);
     if (what == "fwd") {
       absl::StrAppendFormat(&session.out, "  port %d (%s): program %s, sink %s\n", device.port, device.name,
                             device.program.empty() ? "none" : device.program,

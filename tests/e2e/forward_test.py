@@ -57,15 +57,16 @@ PLAIN = [  # what testpmd treats as we do
     ipv6(17, udp(64)), ipv6(17, udp(33), VLAN), ipv6(6, tcp(77)), ipv4(17, udp(12), checksum=0), ipv4(17, udp(12), checksum=99),
     ipv4(47, bytes(40)), ethernet(bytes(60), 0x88b5)]
 ANSWERED = [ipv4(1, echo(length)) for length in (0, 1, 56, 1400)] + [
-    ipv4(1, echo(20), VLAN), arp(), arp(tags=VLAN), ipv4(1, echo(8), addresses=V4[:4] + bytes([224, 0, 0, 1])),
-    ipv4(1, echo(8), addresses=bytes([10, 0, 0, 2, 239, 1, 2, 3]))]
+    ipv4(1, echo(20), VLAN), arp(), arp(tags=VLAN), ipv4(1, echo(8), addresses=V4[:4] + bytes([224, 0, 0, 1]))]
 IGNORED = [ipv4(1, echo(8, kind=0)), ipv4(1, echo(8, code=1)), arp(operation=2), arp(hardware=6), ipv6(58, echo(8)),
            ipv4(1, echo(40), fragment=0x2000), ipv4(1, echo(40), fragment=5), ethernet(bytes(46), 0x0806)[:40]]
 OTHERS = [  # what testpmd reads past, leaves alone or spoils
     ipv4(17, udp(50), QINQ), ipv6(17, udp(51), first=0, extensions=HOP_BY_HOP), ipv4(17, udp(40), fragment=0x2000),
     ipv4(17, udp(40), fragment=3), ipv6(17, udp(24), first=44, extensions=struct.pack('>BBHI', 17, 0, 8 << 3, 1)),
     ipv4(132, bytes(32)), ipv4(17, udp(200))[:150], ipv4(6, tcp(200))[:50], ipv4(6, tcp(9))[:28], ipv6(6, tcp(200))[:60],
-    ipv4(1, echo(20), QINQ), ipv4(1, echo(20), options=bytes(4)), *(frame[:30] for frame in PLAIN[:3]), PLAIN[-1][:14]]
+    ipv4(1, echo(20), QINQ), ipv4(1, echo(20), options=bytes(4)),
+    ipv4(1, echo(8), addresses=bytes([10, 0, 0, 2, 239, 1, 2, 3])), ipv4(1, echo(8), addresses=bytes([10, 0, 0, 1, 239, 0, 0, 1])),
+    *(frame[:30] for frame in PLAIN[:3]), PLAIN[-1][:14]]
 TYPES = {0x0800: 4, 0x86dd: 6}
 
 
@@ -103,9 +104,9 @@ def swapped(frame, at, half):
 
 
 def summed(frame, packet):
-    """With checksums where there was one."""
+    """With checksums, but for UDP that has none."""
     header = frame[packet.ip:packet.ip + (frame[packet.ip] & 15) * 4] if packet.version == 4 else b''
-    if header and len(header) == (header[0] & 15) * 4 and any(header[10:12]):
+    if header and len(header) == (header[0] & 15) * 4:
         frame = replaced(frame, packet.ip + 10, struct.pack('>H', captures.checksum(replaced(header, 10, b'\0\0'))))
     field = {17: 6, 6: 16}.get(packet.protocol)
     if field is None or not packet.whole or packet.end > len(frame):

@@ -16,11 +16,11 @@ from launch import HALFPAGE, expect_good, halfpage, lcores, nothing_left, scratc
 NO_HUGE = ('--no-huge', '--no-pci', '-m', '128')
 
 
-def launched(vdevs, *options, seconds='400ms', eal=NO_HUGE):
+def launched(vdevs, *options, seconds='400ms', eal=NO_HUGE, stdin=None):
     """halfpage over virtual ports for a moment; with all that every run promises."""
     arguments = [*eal, *(f'--vdev={vdev}' for vdev in vdevs), '--', *options, f'--duration={seconds}']
     with nothing_left():
-        ended = halfpage(*arguments)
+        ended = halfpage(*arguments, stdin=stdin)
     expect_good(ended)
     return ended
 
@@ -58,6 +58,23 @@ def _():
 def _():
     ended = launched(['net_null0', 'net_null1'], '--nb-cores=2', '--rxq=1', '--txq=2', '--rxd=128', '--txd=128')
     tap.expect('2 workers' in ended.out, ended)
+
+
+@tap.subtest('--txq makes transmit queues: shown, not fewer than workers that send, not more than the device has')
+def _():
+    ended = launched(['net_null0', 'net_null1'], '--txq=3', '-i', stdin='show config rxtx\nshow port info 0\nstart\nstop\nquit\n')
+    for words in ('port 1 (port1): RX queue number: 1 Tx queue number: 3', '\nTX queues: 3\n', '\nMax possible TX queues: '):
+        tap.expect(words in ended.out, words, ended)
+    # Each port's burst goes ahead from its own worker, what is forwarded comes from the other.
+    both = ['--tx-first', '--nb-cores=2']
+    launched(['net_null0', 'net_null1'], *both, '--txq=2')
+    for vdevs, options, words in (
+            (['net_null0', 'net_null1'], [*both, '--txq=1'], 'port port0: tx_queues: 1, and 2 workers send through it'),
+            (['net_null0', 'net_null1'], [*both, '--txq=1'], 'write tx_queues: 2 or auto (--txq)'),
+            (['net_pcap0,tx_pcap=/dev/null'], ['--txq=2'], 'port port0: 2 transmit queues'),
+            (['net_pcap0,tx_pcap=/dev/null'], ['--txq=2'], 'net_pcap0 has 1; give it more with one rx_ and tx_ argument')):
+        ended = halfpage(*NO_HUGE, *(f'--vdev={vdev}' for vdev in vdevs), '--', *options, '--duration=200ms')
+        tap.expect(ended.code == 1 and words in ended.err, words, ended)
 
 
 @tap.subtest('a launch is printed as a file that runs like it')

@@ -97,11 +97,14 @@ TEST(Config, EverythingIsReadAsWritten) {
   EXPECT_EQ(config.veth[0].ends[0].sink, "kept");
   EXPECT_EQ(config.veth[0].ends[0].mtu, 1800u);
 
-  ASSERT_EQ(config.programs.size(), 14u);
+  ASSERT_EQ(config.programs.size(), 15u);
   EXPECT_EQ(config.programs[8].kind, ProgramKind::kObject);
   EXPECT_EQ(config.programs[8].object, "/usr/lib/x86_64-linux-gnu/bpf/xdpfilt_dny_udp.o");
   EXPECT_EQ(config.programs[8].program, "xdpfilt_dny_udp");
   EXPECT_EQ(config.programs[8].jit, Jit::kOff);
+  EXPECT_EQ(config.programs[14].kind, ProgramKind::kForward);
+  EXPECT_EQ(config.programs[14].mode, ForwardMode::kIcmpecho);
+  EXPECT_EQ(config.ports[0].eth_peer, (MacAddress{2, 0, 0, 0, 0, 10}));
   ASSERT_EQ(config.programs[8].maps.size(), 2u);
   EXPECT_EQ(config.programs[8].maps[0].key, "hex:00350000");
   EXPECT_EQ(config.programs[8].maps[1].device, "veth3");

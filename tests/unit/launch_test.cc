@@ -96,6 +96,7 @@ TEST(Launch, OptionsMeanWhatTheyMeanInTestpmd) {
                  "--no-flush-rx");
   for (const PortConfig& port : config.ports) {
     EXPECT_EQ(port.queues, 2u);
+    EXPECT_EQ(port.tx_queues, 2u);
     EXPECT_EQ(port.rxd, 512u);
     EXPECT_EQ(port.txd, 1024u);
     EXPECT_EQ(port.mtu, 1000u);
@@ -189,6 +190,7 @@ TEST(Launch, WhatIsWrongIsNamedWithTheWayOut) {
       {"--forward-mode=txonly --txpkts=64,x", "as in 64 or 64,1450"},
       {"--max-pkt-len=9", "as in 1518"},
       {"--rxq=17", "--rxq: ports[0].queues: `17` is above 16"},
+      {"--txq=1025", "--txq: ports[0].tx_queues: `1025` is above 1024"},
       {"--burst=512", "above 64"},
       {"--rss-ip", "an option of dpdk-testpmd that is not here: several queues"},
       {"--eth-peer=2,02:00:00:00:00:01", "a port below 2 and an address, as in 0,02:00:00:00:00:0a"},
