@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <deque>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
+#include "app/config_units.h"
 #include "app/nearest_name.h"
 
 namespace halfpage {
@@ -111,15 +113,20 @@ absl::Status Parser::Unknown(const std::string& line, const Words& words, int re
   if (nearest.size() > 6) nearest.resize(6);
   if (!nearest.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("`%s` is no command; near it: %s", line, absl::StrJoin(nearest, ", ")));
+        absl::StrFormat("%s is no command; near it: %s", Shown(line), absl::StrJoin(nearest, ", ")));
   }
   const auto name = NearestName(words.front(), firsts);
   return absl::InvalidArgumentError(
-      absl::StrFormat("`%s` is no command%s; `help` lists all", line,
+      absl::StrFormat("%s is no command%s; `help` lists all", Shown(line),
                       name.has_value() ? absl::StrCat(", did you mean `", *name, "`?") : ""));
 }
 
 absl::Status Parser::Run(const std::string& typed) {
+  for (const char c : typed) {
+    if (!absl::ascii_iscntrl(c) || absl::ascii_isspace(c)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("byte 0x%02x: commands are lines of text", static_cast<unsigned char>(c)));
+  }
   const Words words = absl::StrSplit(typed, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
   if (words.empty() || words.front().front() == '#') return absl::OkStatus();
   const std::string line = absl::StrJoin(words, " ");

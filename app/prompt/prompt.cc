@@ -7,12 +7,17 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "app/config_units.h"
 #include "app/output.h"
 #include "app/process.h"
 #include "app/prompt/parser.h"
@@ -61,6 +66,10 @@ class Prompt {
     std::ifstream file(path);
     absl::Status status;
     if (!file) status = absl::NotFoundError(absl::StrCat(path, ": cannot be read: ", std::strerror(errno)));
+    std::error_code unknown;
+    if (std::filesystem::is_directory(path, unknown)) {
+      status = absl::InvalidArgumentError(absl::StrCat(path, ": is a folder: name a file of commands in it"));
+    }
     if (session_.files.size() > kDeepest)
       status = absl::InvalidArgumentError(absl::StrCat(path, ": files load each other"));
     if (!status.ok()) {
@@ -91,7 +100,8 @@ class Prompt {
       for (size_t at = rest.find('\n'); at != std::string::npos && !session_.quit; at = rest.find('\n')) {
         const std::string line = rest.substr(0, at);
         rest.erase(0, at + 1);
-        WriteOut(absl::StrCat(kPrompt, line, "\n"));
+        const bool text = std::none_of(line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); });
+        WriteOut(absl::StrCat(kPrompt, text ? line : Shown(line), "\n"));
         Line(line, absl::StrFormat("standard input:%d", ++number), false);
       }
     }

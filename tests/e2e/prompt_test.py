@@ -87,6 +87,29 @@ def _():
             tap.expect('ledger: balanced' in ended.out, ended)
 
 
+@tap.subtest('what is no file of commands ends the run with a reason and without a raw byte of it; CRLF and a last line without end are good')
+def _():
+    with launch.scratch() as folder:
+        script = folder / 'commands'
+        for data, message in ((bytes(range(1, 256)), f'{script}:1: byte 0x01: commands are lines of text'),
+                              (b'start\n\x1b[31mshow\n', f'{script}:2: byte 0x1b'), (b'start\nsh\0ow\n', f'{script}:2: byte 0x00'),
+                              (b'\xff\xfes\0t\0', f'{script}:1: byte 0x00'), (b'x' * 100000, f'{script}:1: a word of 100000'),
+                              (b'show port stats all ' * 5000, f'{script}:1: '), (b'\xe4\xf6\xfc', 'is no command')):
+            script.write_bytes(data)
+            ended = launch.halfpage('--config', configuration(folder), '--cmdline-file', script, seconds=60)
+            tap.expect(ended.code == 2 and message in ended.err, data[:20], ended)
+            tap.expect(all(line.isprintable() and len(line) < 400 for line in ended.err.splitlines() if 'commands:' in line), ended)
+        for path, message in ((folder, 'is a folder'), (folder / 'none', 'No such file')):
+            ended = launch.halfpage('--config', configuration(folder), '--cmdline-file', path, seconds=60)
+            tap.expect(ended.code == 2 and message in ended.err, path, ended)
+            script.write_text(f'load {path}\n')
+            ended = launch.halfpage('--config', configuration(folder), '--cmdline-file', script, seconds=60)
+            tap.expect(ended.code == 2 and message in ended.err, path, ended)
+        script.write_bytes(b'show config rxtx\r\n\r\n# comment\r\nquit')
+        ended = launch.halfpage('--config', configuration(folder), '--cmdline-file', script, seconds=60)
+        tap.expect(ended.code == 0 and 'packets/burst=64' in ended.out, ended)
+
+
 @tap.subtest('commands piped on stdin stop at the first that fails, and go on with --keep-going')
 def _():
     with launch.scratch() as folder:

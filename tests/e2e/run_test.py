@@ -154,6 +154,27 @@ def _():
             shared.rmdir()
 
 
+@tap.subtest('every configuration runs without hugetlbfs, without a network and as nobody')
+def _():
+    if os.getuid() != 0:
+        raise tap.Skip('taking hugetlbfs and the network away needs root; this user has neither as it is')
+    with scratch(mode=0o777) as folder:
+        prefix, user, program = for_nobody(folder)
+        own = folder / 'runtime'
+        own.mkdir(mode=0o700)
+        os.chown(own, user, -1)
+        shutil.copytree(ROOT / 'conf', folder / 'conf')
+        away = ['unshare', '--mount', '--net', 'sh', '-c',
+                'mount --make-rprivate /; umount -a -t hugetlbfs 2>/dev/null; grep -q hugetlbfs /proc/mounts && exit 99; exec "$@"',
+                'sh', *prefix, program]
+        for conf in sorted((folder / 'conf').rglob('*.yaml')):
+            if 'needs root' in conf.read_text().split('\n', 1)[0]:
+                continue
+            ended = launch.run([*away, '--config', conf, '--duration', '300ms'], cwd=own,
+                               env={**os.environ, 'RUNTIME_DIRECTORY': str(own)})
+            tap.expect(ended.code == named_exit_code(conf), conf.name, ended)
+
+
 @tap.subtest('nothing of a run is left in the default runtime folder')
 def _():
     began, used = time.monotonic(), set()
