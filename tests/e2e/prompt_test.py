@@ -178,17 +178,17 @@ def _():
 
 @tap.subtest('a rate holds a source back')
 def _():
-    # A busy machine makes a source late, which it does not make up for: one of three runs must come up to the rate. None
-    # may be past it.
+    # A busy machine makes a source late, and what is more than a burst late (32 ms) is not made up for: one of three runs
+    # must come up to the rate. None may be past it.
     rates = []
-    while not rates or (rates[-1] <= 19_000 and len(rates) < 3):
+    while not rates or (rates[-1] <= 1_900 and len(rates) < 3):
         with launch.scratch() as folder:
-            ended = launch.halfpage('--config', configuration(folder), '--set', 'traffic[0].rate=20000', '--duration', '1s',
+            ended = launch.halfpage('--config', configuration(folder), '--set', 'traffic[0].rate=2000', '--duration', '1s',
                                     '--json', folder / 'r.json')
             report = json.loads((folder / 'r.json').read_text())
         launch.expect_good(ended)
         rates.append(report['traffic'][0]['generated'] / report['seconds'])
-    tap.expect(19_000 < rates[-1] and max(rates) < 20_100, f'{rates} frames a second')
+    tap.expect(1_900 < rates[-1] and max(rates) < 2_010, f'{rates} frames a second')
 
 
 @tap.subtest('an MTU that a program does not admit is refused, and nothing changes')
