@@ -16,7 +16,6 @@ namespace {
 
 constexpr auto kAborted = static_cast<uint8_t>(XdpAction::kAborted);
 constexpr auto kDrop = static_cast<uint8_t>(XdpAction::kDrop);
-constexpr uint16_t kArp = 0x0806;
 constexpr uint8_t kIcmp = 1;
 constexpr uint8_t kTcp = 6;
 constexpr uint8_t kUdp = 17;
@@ -107,9 +106,7 @@ void WriteTransportChecksum(rte_mbuf* frame, const PacketHeaders& headers) {
   }
   if (length < header || at + length > rte_pktmbuf_pkt_len(frame)) return;
   Edit(frame, field, 2, [](uint8_t* checksum) { Store16(checksum, 0); });
-  uint16_t payload = 0;
-  if (rte_raw_cksum_mbuf(frame, at, length, &payload) != 0) return;
-  uint32_t sum = PseudoSum(frame, headers, length) + payload;
+  uint32_t sum = PseudoSum(frame, headers, length) + SumBytes(frame, at, length);
   sum = (sum & 0xffff) + (sum >> 16);
   sum = (sum & 0xffff) + (sum >> 16);
   const auto checksum = static_cast<uint16_t>(~sum);
@@ -188,7 +185,7 @@ uint8_t Answer(rte_mbuf* frame, const uint8_t* addresses, uint8_t verdict) {
   const uint8_t* const own = addresses + RTE_ETHER_ADDR_LEN;
   PacketHeaders headers;
   if (rte_pktmbuf_data_len(frame) < RTE_ETHER_HDR_LEN || !ParseHeaders(frame, &headers)) return kAborted;
-  const bool arp = headers.ethertype == kArp;
+  const bool arp = headers.ethertype == RTE_ETHER_TYPE_ARP;
   if (!(arp ? AnswerArp(frame, headers, own) : AnswerEcho(frame, headers))) return kDrop;
   SwapAddresses(frame);
   if (arp) memcpy(rte_pktmbuf_mtod_offset(frame, uint8_t*, RTE_ETHER_ADDR_LEN), own, RTE_ETHER_ADDR_LEN);

@@ -9,33 +9,23 @@
 
 #include <cerrno>
 
+#include "xdp_emul/packet_headers.h"
+
 namespace halfpage {
 namespace {
 
 constexpr uint64_t kTcpOverIpv4 = RTE_MBUF_F_TX_TCP_SEG | RTE_MBUF_F_TX_IPV4;
-
-// Sum of 16-bit words from `offset` in the first buffer to the end. Not rte_raw_cksum_mbuf(): where a buffer ends at an
-// odd byte, it swaps the next one's sum before its carries are folded in, and loses them.
-uint32_t SumBehind(const rte_mbuf* frame, uint32_t offset) {
-  uint32_t sum = rte_raw_cksum(rte_pktmbuf_mtod_offset(frame, const uint8_t*, offset), frame->data_len - offset);
-  uint32_t done = frame->data_len - offset;
-  for (const rte_mbuf* each = frame->next; each != nullptr; each = each->next) {
-    const uint16_t part = rte_raw_cksum(rte_pktmbuf_mtod(each, const uint8_t*), each->data_len);
-    sum += done % 2 == 0 ? part : rte_bswap16(part);
-    done += each->data_len;
-  }
-  sum = (sum & 0xffff) + (sum >> 16);
-  return (sum & 0xffff) + (sum >> 16);
-}
 
 // The headers are in the first buffer, a copy that nobody else holds.
 void WriteChecksums(rte_mbuf* segment, uint16_t l2, uint16_t l3) {
   auto* ip = rte_pktmbuf_mtod_offset(segment, rte_ipv4_hdr*, l2);
   ip->hdr_checksum = 0;
   ip->hdr_checksum = rte_ipv4_cksum(ip);
-  auto* tcp = rte_pktmbuf_mtod_offset(segment, rte_tcp_hdr*, l2 + l3);
+  const auto transport = static_cast<uint32_t>(l2 + l3);
+  auto* tcp = rte_pktmbuf_mtod_offset(segment, rte_tcp_hdr*, transport);
   tcp->cksum = 0;
-  const uint32_t both = SumBehind(segment, static_cast<uint32_t>(l2 + l3)) + rte_ipv4_phdr_cksum(ip, 0);
+  const uint32_t both =
+      uint32_t{SumBytes(segment, transport, segment->pkt_len - transport)} + rte_ipv4_phdr_cksum(ip, 0);
   tcp->cksum = static_cast<uint16_t>(~((both & 0xffff) + (both >> 16)));
 }
 

@@ -1,6 +1,10 @@
 // Hot path: the walk over a frame's headers.
 #include "xdp_emul/packet_headers.h"
 
+#include <rte_ip.h>
+
+#include <algorithm>
+
 namespace halfpage {
 namespace {
 
@@ -97,6 +101,23 @@ bool ParseHeaders(const rte_mbuf* frame, PacketHeaders* headers) {
     ParseIpv6(frame, offset, headers);
   }
   return true;
+}
+
+uint16_t SumBytes(const rte_mbuf* frame, uint32_t offset, uint32_t length) {
+  uint32_t sum = 0;
+  for (uint32_t done = 0; done < length && frame != nullptr; frame = frame->next) {
+    if (offset >= frame->data_len) {
+      offset -= frame->data_len;
+      continue;
+    }
+    const uint32_t here = std::min(length - done, frame->data_len - offset);
+    const uint16_t part = rte_raw_cksum(rte_pktmbuf_mtod_offset(frame, const uint8_t*, offset), here);
+    sum += done % 2 == 0 ? part : rte_bswap16(part);
+    done += here;
+    offset = 0;
+  }
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<uint16_t>((sum & 0xffff) + (sum >> 16));
 }
 
 }  // namespace halfpage

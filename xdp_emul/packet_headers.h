@@ -60,6 +60,11 @@ inline uint16_t Load16(const uint8_t* bytes) {
   return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
 }
 
+// The Internet checksum's sum (RFC 1071) of `length` bytes from `offset` on, folded, not inverted, as it stands in
+// memory; of what there is where the frame is shorter. Not rte_raw_cksum_mbuf(): where a buffer ends at an odd byte,
+// that swaps the next one's sum before its carries are folded in, and loses them.
+uint16_t SumBytes(const rte_mbuf* frame, uint32_t offset, uint32_t length);
+
 // Walks Ethernet, VLAN (802.1Q, 802.1ad), IPv4 with options or IPv6 with extension headers, and the first four bytes of
 // TCP, UDP or SCTP. Gives false for a frame without a whole Ethernet header; a frame cut short further on gives what
 // there is of it.

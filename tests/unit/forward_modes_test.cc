@@ -20,8 +20,8 @@ Bytes Hex(const std::string& text) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-// With wrong checksums: UDP over IPv4 with a tag and options, TCP over IPv6 with hop-by-hop options, an echo request,
-// an ARP request.
+// With wrong checksums: UDP over IPv4 with a tag and options, TCP over IPv6 with hop-by-hop options, UDP whose words
+// add up with many carries, an echo request, an ARP request.
 std::vector<Bytes> Packets() {
   const std::string ethernet = "020000000002020000000001";
   return {Hex(ethernet + "81000005" + "0800" + "4600002900070000401111110a0000010a000002" + "01010101" +
@@ -29,6 +29,8 @@ std::vector<Bytes> Packets() {
           Hex(ethernet + "86dd" + "6000000000200040" + "20010db8000000000000000000000001" +
               "20010db8000000000000000000000002" + "0600010400000000" + "03e8005000000001000000025010020099990000" +
               "0102030405"),
+          Hex(ethernet + "0800" + "4500004100070000401111110a0000010a000002" + "03e80035002dabcd" +
+              "fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0efeeedecebeae9e8e7e6e5e4e3e2e1e0dfdedddcdb"),
           Hex(ethernet + "0800" + "4500001d0007000040011111" + "0a0000010a000002" + "08001234004d0001" + "77"),
           Hex(ethernet + "0806" + "0001080006040001" + "0200000000010a000001" + "0000000000000a000002")};
 }
