@@ -56,7 +56,6 @@ rte_mempool* PoolOf(const Variant& variant, uint32_t cache) {
     config.size = kBenchPoolSize;
     config.cache = cache;
     config.page_frag.page_size = variant.page_size;
-    config.page_frag.rotation = variant.pages_in_rotation;
     entry = OrEnd(PktmbufPool::Create(config));
     if (variant.shuffled) Shuffle(entry->get());
   }

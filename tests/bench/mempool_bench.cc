@@ -41,7 +41,6 @@ constexpr Variant kVariants[] = {
     {.name = "exact", .ops = "page_frag", .page_size = 32768, .exact = true},
     {.name = "exact_64k", .ops = "page_frag", .page_size = 65536, .exact = true},
     {.name = "exact_64k_rotation", .ops = "page_frag", .page_size = 65536, .pages_in_rotation = 256, .exact = true},
-    {.name = "exact_128k", .ops = "page_frag", .page_size = 131072, .exact = true},
     {.name = "external", .ops = "page_frag", .page_size = 32768, .exact = true, .external = true},
     {.name = "external_64k", .ops = "page_frag", .page_size = 65536, .exact = true, .external = true},
 };
