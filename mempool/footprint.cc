@@ -161,6 +161,12 @@ ExactPacking PackExact(const FrameMix& mix, uint32_t page_bytes) {
   for (const auto& [length, weight] : mix) all += weight;
   if (all == 0) return packing;
   const uint64_t largest = LargestExactBytes(page_bytes);
+  const uint64_t one = CeilDiv(kMbuf + kHeadroom + mix.front().first, kCacheLine) * kCacheLine;
+  if (mix.size() == 1 && one <= largest) {  // every page is cut alike
+    packing.buffer_bytes = static_cast<double>(one);
+    packing.per_page = static_cast<double>(page_bytes / one);
+    return packing;
+  }
   uint64_t random = 1;  // Knuth's linear congruential generator: the same on every machine
   uint64_t left = 0;    // of the page that is being cut
   uint64_t sum = 0;

@@ -183,10 +183,25 @@ TEST(ConfigHostile, NoValueCrashesAnyKey) {
   const std::vector<std::string> values = {"~",    "[]",    "{}",      "-1",   "1.5",     "12abc",
                                            "\"\"", "1e999", "0x",      "[[]]", "{a: {}}", "18446744073709551616",
                                            "-",    "auto",  "\"\\0\"", "[~]",  "*x"};
-  size_t turn = 0;
+  std::vector<std::pair<size_t, size_t>> places;  // of values
   for (size_t colon = good.find(": "); colon != std::string::npos; colon = good.find(": ", colon + 1)) {
-    const size_t end = good.find_first_of(",}\n", colon);
-    for (int i = 0; i < 6; ++i) LoadText(good.substr(0, colon + 2) + values[turn++ % values.size()] + good.substr(end));
+    places.emplace_back(colon + 2, good.find_first_of(",}\n", colon));
+  }
+  // Alone, so that what is judged when nothing else is wrong meets it; then every value at every place, many at a time.
+  size_t turn = 0;
+  for (const auto& [begin, end] : places) {
+    LoadText(good.substr(0, begin) + values[turn++ % values.size()] + good.substr(end));
+  }
+  constexpr size_t kStride = 8;
+  for (const std::string& value : values) {
+    for (size_t first = 0; first < kStride; ++first) {
+      std::string text = good;
+      size_t i = places.size();
+      while (i-- > 0) {  // from the end, for places before it to stay
+        if (i % kStride == first) text.replace(places[i].first, places[i].second - places[i].first, value);
+      }
+      LoadText(text);
+    }
   }
 }
 
