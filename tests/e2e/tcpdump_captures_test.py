@@ -14,7 +14,7 @@ import tap
 from launch import halfpage, nothing_left, scratch
 
 FOLDER = launch.ROOT / 'captures'
-BATCH = 60  # captures in one configuration
+BATCH = 300  # captures in one configuration
 SECONDS = 40  # for one run, plain
 
 HEAD = '''\
