@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/counted_bursts.h"
 #include "tests/support/eal_environment.h"
 #include "tests/unit/pair_fixture.h"
 #include "xdp_emul/convert.h"
@@ -40,11 +41,6 @@ TEST_F(Pair, ADeviceThatIsDownRefusesFramesOfSourcesToo) {
   const SendResult result = Send(transmit_[0], 0, frames.data(), 5, 16, Survey(frames.data(), 5));
   EXPECT_EQ(result.sent, 0);
   EXPECT_EQ(result.refused[static_cast<int>(Refusal::kPeerDown)], 5);
-}
-
-uint16_t CountBursts(uint16_t, uint16_t, rte_mbuf*[], uint16_t n, void* counts) {
-  static_cast<std::vector<uint16_t>*>(counts)->push_back(n);
-  return n;
 }
 
 TEST_F(Pair, SixtyFourFramesLeaveInFourFlushesOfSixteenAndARestInOneMore) {

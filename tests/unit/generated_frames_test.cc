@@ -209,6 +209,6 @@ TEST(GeneratedFrames, HeadsStandOnCacheLines) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment);
+  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 1024}));
   return RUN_ALL_TESTS();
 }

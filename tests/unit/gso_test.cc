@@ -278,9 +278,3 @@ HALFPAGE_FOR_EACH_HANDLER(Gso);
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 1024}));
-  return RUN_ALL_TESTS();
-}

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "app/ledger.h"
 #include "app/topology.h"
+#include "tests/support/counted_bursts.h"
 
 namespace halfpage {
 namespace {
@@ -27,11 +28,6 @@ constexpr uint64_t kFrames = 100;
 
 LoadedConfig Load(const std::string& text) {
   return LoadConfigText("version: 1\n" + text, "rules.yaml", {});
-}
-
-uint16_t CountBursts(uint16_t, uint16_t, rte_mbuf*[], uint16_t n, void* bursts) {
-  static_cast<std::vector<uint16_t>*>(bursts)->push_back(n);
-  return n;
 }
 
 // What a run counted, after every frame was accounted for. `bursts`: of frames sent through the first device.

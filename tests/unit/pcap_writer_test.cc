@@ -223,9 +223,3 @@ TEST_F(PcapWriterTest, WritingAfterCloseDoesNothing) {
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment);
-  return RUN_ALL_TESTS();
-}

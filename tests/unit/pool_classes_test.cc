@@ -292,9 +292,3 @@ INSTANTIATE_TEST_SUITE_P(Handlers, ExactSource, testing::Values("page_frag"));
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 192}));
-  return RUN_ALL_TESTS();
-}

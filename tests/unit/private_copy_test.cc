@@ -210,9 +210,3 @@ TEST_F(PrivateCopy, WithoutABufferForItsCopyAFrameIsDroppedAndCounted) {
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 256}));
-  return RUN_ALL_TESTS();
-}

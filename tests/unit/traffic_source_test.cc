@@ -317,9 +317,3 @@ TEST(TrafficSource, CaptureErrorsAreThoseOfReading) {
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment);
-  return RUN_ALL_TESTS();
-}

@@ -377,9 +377,3 @@ INSTANTIATE_TEST_SUITE_P(Ops, Veth, testing::Values("page_frag", "ring_mp_mc"),
 
 }  // namespace
 }  // namespace halfpage
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new halfpage::EalEnvironment({.memory_mib = 256}));
-  return RUN_ALL_TESTS();
-}
