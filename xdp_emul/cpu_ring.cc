@@ -38,10 +38,10 @@ uint16_t PollRemote(CpuQueue& from) {
     const RemoteFrame& first = remote[begin];
     rte_mbuf* frames[kMaxBurst];
     uint16_t run = 0;
-    while (begin + run < n && remote[begin + run].device == first.device && remote[begin + run].queue == first.queue) {
+    do {
       frames[run] = remote[begin + run].frame;
       ++run;
-    }
+    } while (begin + run < n && remote[begin + run].device == first.device && remote[begin + run].queue == first.queue);
     JudgeRun(from.queues[first.device], first.queue, frames, run);
     begin = static_cast<uint16_t>(begin + run);
   }

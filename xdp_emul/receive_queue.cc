@@ -6,6 +6,7 @@
 #include <rte_ring.h>
 
 #include "mempool/buffer_stamp.h"
+#include "xdp_emul/burst_mask.h"
 #include "xdp_emul/map_redirect.h"
 
 namespace halfpage {
@@ -145,20 +146,21 @@ void ActAlike(ReceiveQueue& queue, int action, rte_mbuf** frames, DeviceIndex* t
 
 // Sorts without a branch on the verdict: which way a frame goes is what a branch predictor cannot know.
 void ActMixed(ReceiveQueue& queue, rte_mbuf** frames, const Verdicts& verdicts, uint16_t n, const BurstFacts& facts) {
-  rte_mbuf* sorted[kXdpActions][kMaxBurst];
-  DeviceIndex targets[kMaxBurst];
-  uint16_t count[kXdpActions] = {};
-  for (uint16_t i = 0; i < n; ++i) {
-    const uint8_t action = verdicts.action[i];
-    sorted[action][count[action]] = frames[i];
-    targets[count[kRedirect]] = verdicts.target[i];
-    ++count[action];
-  }
-  for (int action = 0; action < kXdpActions; ++action) {
-    if (count[action] == 0) continue;
+  BurstMask left = FirstFrames(n);
+  for (int action = 0; action < kXdpActions && left != 0; ++action) {
+    const BurstMask those = FramesWith(verdicts.action, static_cast<uint8_t>(action), n);
+    if (those == 0) continue;
+    left ^= those;
+    rte_mbuf* sorted[kMaxBurst];
+    DeviceIndex targets[kMaxBurst];
+    uint16_t count = 0;
+    ForEachFrame(those, [&](uint16_t i) { sorted[count++] = frames[i]; });
+    if (action == kRedirect) {
+      count = 0;
+      ForEachFrame(those, [&](uint16_t i) { targets[count++] = verdicts.target[i]; });
+    }
     // The sink counts bytes, so it wants facts of its own frames; for the rest those of the whole burst hold.
-    ActAlike(queue, action, sorted[action], targets, count[action],
-             action == kPass ? Survey(sorted[action], count[action]) : facts);
+    ActAlike(queue, action, sorted, targets, count, action == kPass ? Survey(sorted, count) : facts);
   }
 }
 

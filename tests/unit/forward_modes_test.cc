@@ -93,7 +93,9 @@ TEST_F(ForwardModes, WhatIsCutShortKeepsWhatIsThereAndOnlyWithoutAnEthernetHeade
         const Bytes cut(packet.begin(), packet.begin() + static_cast<ptrdiff_t>(length));
         const Bytes sent = Sent(mode, Made(cut, length, 1));
         EXPECT_EQ(Verdict(XdpAction::kAborted) - aborted, length < 14 ? 1u : 0u);
-        if (mode != ForwardMode::kIcmpecho) EXPECT_EQ(sent.size(), length < 14 ? 0 : length);
+        if (mode != ForwardMode::kIcmpecho) {
+          EXPECT_EQ(sent.size(), length < 14 ? 0 : length);
+        }
       }
     }
   }

@@ -230,7 +230,9 @@ TEST_P(ExactSource, FramesAreTheSameAndBuffersAreAsLongAsTheFrame) {
     const uint16_t n = source->Fill(frames, 64);
     ASSERT_EQ(n, 64);
     for (const rte_mbuf* frame : frames) {
-      if (frame->nb_segs == 1) EXPECT_LT(frame->buf_len, kHead + frame->pkt_len + 64);
+      if (frame->nb_segs == 1) {
+        EXPECT_LT(frame->buf_len, kHead + frame->pkt_len + 64);
+      }
     }
     rte_pktmbuf_free_bulk(frames, n);
     ExpectHome(exact);
