@@ -13,9 +13,10 @@ import sys
 
 import hugepages
 import testpmd
+import watched
 from interleave import interval
 
-ABOUT = 'packet path: against a bare ring loop, on the stock handler, and against the kernel\'s veth, about two minutes'
+ABOUT = 'packet path: against a bare ring loop, on the stock handler, and against the kernel\'s veth, and watched; about three minutes'
 PROGRAM = testpmd.ROOT / 'build' / 'tests' / 'bench' / 'path_bench'
 KERNEL = testpmd.ROOT / 'tools' / 'kernel'
 KERNEL_REFUSED = 77
@@ -98,8 +99,7 @@ class Table:
               f'{"-" if target is None else format(target, ".2f"):>6}  {rates}  {verdict}'.rstrip())
 
 
-def report(measured):
-    table = Table()
+def report(measured, table):
     for memory, row, size, lcores, who, ops in measured.slices:
         if who != 'halfpage':
             continue
@@ -129,12 +129,18 @@ def report(measured):
     if measured.ping_pong:
         print(f'a cache line from one lcore to the other: median {statistics.median(measured.ping_pong):.0f} ns '
               f'({min(measured.ping_pong):.0f} to {max(measured.ping_pong):.0f}); figures of two lcores go with it')
-    print(f'bench: {table.rows} rows with a target, {table.missed} missed')
-    return 4 if table.missed else 0
+
+
+def report_watched(rounds, table):
+    ours, theirs, asked = watched.measure(rounds)
+    table.line(watched.ABOUT, [a / b for a, b in zip(ours, theirs)], watched.TARGET,
+               f'{statistics.median(ours):.1f} against {statistics.median(theirs):.1f} of a run that nobody looks at; each asked '
+               f'{statistics.median(asked):.0f} times in {watched.SECONDS} s')
 
 
 def run(options):
     measured = Measured()
+    watching = (options.row or '') in watched.ABOUT
     try:
         with hugepages.held(HUGE_PAGES):
             if hugepages.free() < HUGE_PAGES:
@@ -142,9 +148,14 @@ def run(options):
             for number in range(options.rounds):
                 measured.add_round(options.row)
                 print(f'bench: round {number + 1} of {options.rounds} done', file=sys.stderr, flush=True)
+        if not measured.slices and not watching:
+            print(f'bench: no row holds {options.row!r}', file=sys.stderr)
+            return 2
+        table = Table()
+        report(measured, table)
+        if watching:
+            report_watched(options.rounds, table)
     except testpmd.TestpmdError as error:
         return testpmd.give_up(error)
-    if not measured.slices:
-        print(f'bench: no row holds {options.row!r}', file=sys.stderr)
-        return 2
-    return report(measured)
+    print(f'bench: {table.rows} rows with a target, {table.missed} missed')
+    return 4 if table.missed else 0
