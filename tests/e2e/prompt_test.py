@@ -139,8 +139,8 @@ def _():
     with launch.scratch() as folder:
         child = launch.start([launch.HALFPAGE, '--config', configuration(folder, FRAMES), '-i', '--auto-start',
                               '--set', 'traffic[0].rate=2000000', '--json', folder / 'report.json'], stdin=-1)
-        for _ in range(120):
-            child.stdin.write(pick.choice(changes)() + '\n')
+        for change in [*changes, *pick.choices(changes, k=120)]:  # each at least once
+            child.stdin.write(change() + '\n')
             child.stdin.flush()
             time.sleep(0.003)
         child.stdin.write('set rate mix 0\n')
