@@ -99,6 +99,7 @@ uint16_t BareLoop::Act(Way way, rte_mbuf** burst, uint16_t n) {
       for (uint16_t i = 0; i < n; ++i) SwapAddresses(burst[i]);
       SendAll(front_->port(0), burst, n);
       break;
+    case Way::kUser:  // a ring of buffers is what stands for a user's four of chunks
     case Way::kRedirect:
       SendAll(back_->port(0), burst, n);
       n = rte_eth_rx_burst(back_->port(1), 0, burst, kBurst);

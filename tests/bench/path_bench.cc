@@ -71,6 +71,13 @@ Config Load(const std::string& text) {
   return loaded.config;
 }
 
+// What the reader of a user's rings has taken: frames that they refused are not its rate.
+uint64_t ReadByUser(const Snapshot& snapshot) {
+  uint64_t read = 0;
+  for (const SinkSnapshot& sink : snapshot.sinks) read += sink.read;
+  return read;
+}
+
 Slice Halfpage(const Row& row, const char* ops, const std::string& mix_file, int milliseconds) {
   auto topology = Topology::Create(Load(ConfigText(row, ops, mix_file)));
   if (!topology.ok()) Fail(topology.status());
@@ -83,7 +90,8 @@ Slice Halfpage(const Row& row, const char* ops, const std::string& mix_file, int
   for (const std::string& fault : CheckLedger((*topology)->Read())) Fail(absl::InternalError(fault));
   const DeviceSnapshot& from = before.devices[0];
   const DeviceSnapshot& to = after.devices[0];
-  const auto frames = static_cast<double>(to.received - from.received);
+  const auto frames =
+      static_cast<double>(row.way == Way::kUser ? ReadByUser(after) - ReadByUser(before) : to.received - from.received);
   const uint64_t bursts = to.polls - from.polls - (to.empty_polls - from.empty_polls);
   return {frames / seconds, bursts == 0 ? 0 : frames / static_cast<double>(bursts)};
 }

@@ -22,6 +22,7 @@ constexpr const char* kPrograms[] = {
     "{name: keep, protocol: udp, destination_port: 10, verdict: pass}, "
     "{name: echo, protocol: udp, destination_port: 11, verdict: tx}, "
     "{name: relay, protocol: udp, destination_port: 12, verdict: redirect, target: veth2}]}",
+    "{name: judge, kind: redirect, map: sockets, key: queue}",
 };
 
 void Put16(std::vector<uint8_t>& frame, size_t at, uint32_t value) {
@@ -32,18 +33,18 @@ void Put16(std::vector<uint8_t>& frame, size_t at, uint32_t value) {
 }  // namespace
 
 const char* WayName(Way way) {
-  constexpr const char* kNames[] = {"drop", "pass", "tx", "redirect", "filter", "mix"};
+  constexpr const char* kNames[] = {"drop", "pass", "tx", "redirect", "filter", "mix", "user"};
   return kNames[static_cast<int>(way)];
 }
 
 std::vector<Row> AllRows() {
   std::vector<Row> rows;
   for (const uint32_t size : {64u, 1500u, 8000u}) {
-    for (const Way way : {Way::kDrop, Way::kPass, Way::kTx, Way::kRedirect, Way::kFilter, Way::kMix}) {
+    for (const Way way : {Way::kDrop, Way::kPass, Way::kTx, Way::kRedirect, Way::kFilter, Way::kMix, Way::kUser}) {
       rows.push_back({way, size, 1});
     }
   }
-  for (const Way way : {Way::kDrop, Way::kTx}) rows.push_back({way, 64, 2});
+  for (const Way way : {Way::kDrop, Way::kTx, Way::kUser}) rows.push_back({way, 64, 2});
   return rows;
 }
 
@@ -68,7 +69,11 @@ std::string ConfigText(const Row& row, const std::string& ops, const std::string
     absl::StrAppend(&text, "  - {name: back, ends: [{name: veth2, mtu: ", mtu,
                     "}, {name: veth3, sink: relayed, mtu: ", mtu, "}]}\n");
   }
-  absl::StrAppend(&text, "sinks: [{name: stack}, {name: returned}, {name: relayed}]\ntraffic:\n",
+  if (row.way == Way::kUser) {
+    absl::StrAppend(&text, "maps: [{name: sockets, kind: xskmap, size: 1, entries: [{key: 0, sink: rings}]}]\n");
+  }
+  absl::StrAppend(&text, "sinks: [{name: stack}, {name: returned}, {name: relayed}",
+                  row.way == Way::kUser ? ", {name: rings, kind: user}" : "", "]\ntraffic:\n",
                   "  - {name: source, into: veth1, burst: ", kBurst);
   if (row.way == Way::kMix) {
     absl::StrAppend(&text, ", source: capture, loop: true, file: ", mix_file, "}\n");
@@ -76,7 +81,8 @@ std::string ConfigText(const Row& row, const std::string& ops, const std::string
     absl::StrAppend(&text, ", sizes: ", row.size, ", flows: ", kFlows, ", destination_port: ", kFirstPort, "}\n");
   }
   if (row.lcores == 2) {
-    absl::StrAppend(&text, "lcores:\n  workers:\n    - {generate: [source], poll: [veth1]}\n    - {poll: [veth0]}\n");
+    absl::StrAppend(&text, "lcores:\n  workers:\n    - {generate: [source], poll: [veth1]}\n    - {poll: [veth0]",
+                    row.way == Way::kUser ? ", read: [rings]" : "", "}\n");
   }
   return text;
 }

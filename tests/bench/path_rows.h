@@ -7,9 +7,9 @@
 
 namespace halfpage::bench {
 
-enum class Way : uint8_t { kDrop, kPass, kTx, kRedirect, kFilter, kMix };
+enum class Way : uint8_t { kDrop, kPass, kTx, kRedirect, kFilter, kMix, kUser };
 
-// "drop", "pass", "tx", "redirect", "filter", "mix".
+// "drop", "pass", "tx", "redirect", "filter", "mix", "user" (redirected into a user's rings, whose reader drops).
 const char* WayName(Way way);
 
 struct Row {

@@ -29,6 +29,7 @@ BARE_TARGETS = {'drop': 0.85, 'tx': 0.85, 'redirect': 0.85, 'pass': 0.80, 'filte
 FRAMES_TARGETS = {'drop': 6, 'tx': 6, 'redirect': 7}  # 64 B, hugepages
 FRAMES_TARGET_NO_HUGE = 3
 SKBS_TARGET = 40  # 64 B, hugepages
+ROW_OF = {'afxdp': 'user'}  # by the kernel's path, where it is called otherwise; its reader has a CPU of its own
 
 
 def run_bench(memory, only):
@@ -42,7 +43,7 @@ def run_bench(memory, only):
 
 def run_kernel():
     """({(path, source, size): Mpps}, None) of one round of tools/kernel, or ({}, why it is not measured)."""
-    done = subprocess.run([str(KERNEL), '--rounds', '1', '--seconds', str(KERNEL_SECONDS), '--paths', 'drop,pass,tx,redirect',
+    done = subprocess.run([str(KERNEL), '--rounds', '1', '--seconds', str(KERNEL_SECONDS), '--paths', 'drop,pass,tx,redirect,afxdp',
                            '--json', '-'], capture_output=True, text=True)
     if done.returncode == KERNEL_REFUSED:
         return {}, done.stderr.strip()
@@ -104,14 +105,14 @@ def report(measured, table):
         if who != 'halfpage':
             continue
         ours, bare = (measured.rates(memory, row, size, lcores, each, ops) for each in ('halfpage', 'bare'))
-        target = BARE_TARGETS[row] if (memory, size, lcores, ops) == ('hugepages', 64, 1, 'page_frag') else None
+        target = BARE_TARGETS.get(row) if (memory, size, lcores, ops) == ('hugepages', 64, 1, 'page_frag') else None
         key = (memory, row, size, lcores, 'halfpage', ops)
         table.line(f'{row} {size} B, {memory}, {lcores} lcore(s), {ops}', [a / b for a, b in zip(ours, bare)], target,
                    f'{statistics.median(ours):.1f} against a bare {statistics.median(bare):.1f}, '
                    f'{measured.median("cycles", *key):.0f} cycles, {measured.median("burst", *key):.0f} a burst')
     for (path, source, size), rates in measured.kernel.items():
         for memory in MEMORY:
-            key = (memory, path, size, 1, 'halfpage', 'page_frag')
+            key = (memory, ROW_OF.get(path, path), size, 1, 'halfpage', 'page_frag')
             if key not in measured.slices:
                 continue
             target = None
