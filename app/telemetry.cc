@@ -109,6 +109,8 @@ const Family& FamilyOf(const std::string& command) {
       {"sinks", "sinks", "name", {"name", "port", "file"}},
       {"traffic", "traffic", "name", {"name", "into"}},
       {"workers", "workers", "lcore", {"lcore"}},
+      {"maps", "maps", "name", {"name", "kind"}},
+      {"lanes", "lanes", "name", {"name", "worker", "program"}},
   };
   for (const Family& family : families) {
     if (command == family.name) return family;
@@ -216,6 +218,8 @@ int Answer(const char* command, const char* parameters, rte_tel_data* reply) {
   if (source.topology == nullptr) return -ENODEV;
   const std::vector<std::string> path = absl::StrSplit(command, '/', absl::SkipEmpty());
   if (path.size() == 3 && path[1] == "bpf") return TellMaps(*source.topology, path[2] == "maps", parameters, reply);
+  // Info of the whole and the ledger take no parameters: one that is ignored would look as if it had been heeded.
+  if (path.size() == 2 && parameters != nullptr && *parameters != '\0') return -EINVAL;
   const Snapshot snapshot = source.topology->Read();
   if (path.size() == 2 && path[1] == "ledger") return TellLedger(snapshot, reply);
   const Json json = SnapshotJson(snapshot);
@@ -259,6 +263,12 @@ absl::StatusOr<Telemetry> Telemetry::Start(const Topology& topology) {
       {"/halfpage/traffic/list", "Sources. Parameters: none, or from which on"},
       {"/halfpage/traffic/info", "What a source is. Parameters: NAME"},
       {"/halfpage/traffic/stats", "What a source has counted. Parameters: NAME[,FROM]"},
+      {"/halfpage/maps/list", "Maps of the configuration. Parameters: none, or from which on"},
+      {"/halfpage/maps/info", "What a map is. Parameters: NAME"},
+      {"/halfpage/maps/stats", "What a map has counted. Parameters: NAME[,FROM]"},
+      {"/halfpage/lanes/list", "Lanes: what maps of workers run. Parameters: none, or from which on"},
+      {"/halfpage/lanes/info", "What a lane is. Parameters: NAME"},
+      {"/halfpage/lanes/stats", "What a lane has counted. Parameters: NAME[,FROM]"},
       {"/halfpage/workers/list", "Workers' lcores. Parameters: none, or from which on"},
       {"/halfpage/workers/info", "What a worker is. Parameters: LCORE"},
       {"/halfpage/workers/stats", "What a worker has counted. Parameters: LCORE[,FROM]"},

@@ -47,7 +47,8 @@ def _():
         for kind in ('info', 'stats'):
             for reply in run.ask(*(f'/halfpage/{family}/{kind},{name}' for family, name in things.items())):
                 tap.expect(isinstance(reply, dict) and reply, kind, reply)
-        wrong = ['/halfpage/veth/info', '/halfpage/veth/stats,nobody', '/halfpage/veth/stats,veth0,x', '/halfpage/pools/list,x']
+        wrong = ['/halfpage/veth/info', '/halfpage/veth/stats,nobody', '/halfpage/veth/stats,veth0,x', '/halfpage/pools/list,x',
+                 '/halfpage/ledger,x', '/halfpage/info,packets']
         tap.expect(run.ask(*wrong) == [None] * len(wrong), run.ask(*wrong))
         maps, words, info = run.ask('/halfpage/bpf/maps', '/halfpage/bpf/entries,tally/words', '/halfpage/info')
         tap.expect('tally/flows' in maps and words == ['3: 9'] and info['forwarding'] == 1, maps, words, info)

@@ -194,7 +194,8 @@ def same(told, wanted):
 def expect_telemetry_equal(told, run):
     """list, info and stats of each family, /halfpage/info and /halfpage/ledger: nothing is missing, and all is equal."""
     families = {'pools': 'pools', 'veth': 'devices', 'programs': 'objects', 'sinks': 'sinks', 'traffic': 'traffic',
-                'workers': 'workers'}
+                'workers': 'workers', 'maps': 'maps', 'lanes': 'lanes'}
+    tap.expect({key for key, value in told.items() if isinstance(value, list)} == set(families.values()), 'no family', *told)
     lists = run.ask(*(f'/halfpage/{family}/list' for family in families))
     for (family, listed), names in zip(families.items(), lists):
         tap.expect(names == list(named(told[listed])), family, names)
