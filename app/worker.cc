@@ -25,7 +25,7 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   if (n == 0) return 0;
   generator.generated.Add(n);
   BurstFacts facts;  // not known to be simple, no frame too long: what is refused is freed the careful way
-  facts.simple = false;
+  facts.simple = facts.alone = false;
   if (generator.check_lengths) facts = Survey(frames, n);
   if (__builtin_expect(generator.track_owners, 0)) StampBurst(frames, n, generator.ring_stage, rte_rdtsc());
   Transmit& into = transmit[generator.into];

@@ -19,6 +19,7 @@ struct BurstFacts {
   uint32_t longest = 0;
   // Every frame is one direct buffer that nobody else holds, all from `pool`: it can go back without another look.
   bool simple = true;
+  bool alone = true;     // as `simple`, but of whatever pools
   bool chained = false;  // some frame has more than one segment
   rte_mempool* pool = nullptr;
 };
@@ -61,7 +62,8 @@ inline BurstFacts Survey(rte_mbuf* const* frames, uint16_t n) {
   const uint64_t holders_and_segments = static_cast<uint64_t>(_mm_cvtsi128_si64(unusual)) & kHoldersAndSegments;
   const auto flags = static_cast<uint64_t>(_mm_extract_epi64(unusual, 1));
   facts.chained = holders_and_segments >> 32 != 0;
-  facts.simple = (foreign | holders_and_segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  facts.alone = (holders_and_segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  facts.simple = facts.alone && foreign == 0;
   return facts;
 }
 
@@ -85,7 +87,8 @@ inline BurstFacts Survey(rte_mbuf* const* frames, uint16_t n) {
   }
   holders_and_segments &= kHoldersAndSegments;
   facts.chained = holders_and_segments >> 32 != 0;
-  facts.simple = (foreign | holders_and_segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  facts.alone = (holders_and_segments | (flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL))) == 0;
+  facts.simple = facts.alone && foreign == 0;
   return facts;
 }
 
@@ -97,6 +100,15 @@ inline void FreeBurst(rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
 #ifndef RTE_LIBRTE_MBUF_DEBUG
   if (facts.simple) {
     rte_mempool_put_bulk(facts.pool, reinterpret_cast<void* const*>(frames), n);
+    return;
+  }
+  if (facts.alone) {  // frames of one source stand together
+    for (uint16_t begin = 0; begin < n;) {
+      uint16_t end = begin + 1;
+      while (end < n && frames[end]->pool == frames[begin]->pool) ++end;
+      rte_mempool_put_bulk(frames[begin]->pool, reinterpret_cast<void* const*>(frames + begin), end - begin);
+      begin = end;
+    }
     return;
   }
 #endif

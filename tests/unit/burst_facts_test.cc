@@ -42,7 +42,7 @@ class Burst {
 TEST(Survey, UsualFramesAreSimpleWhateverTheirOtherFieldsHold) {
   for (const uint16_t n : {1, 2, 31, 64}) {
     const BurstFacts facts = Burst(n).Facts();
-    EXPECT_TRUE(facts.simple) << n;
+    EXPECT_TRUE(facts.simple && facts.alone) << n;
     EXPECT_FALSE(facts.chained);
     EXPECT_EQ(facts.bytes, 64u * n);
     EXPECT_EQ(facts.longest, 64u);
@@ -58,20 +58,22 @@ TEST(Survey, OneUnusualFrameAnywhereIsSeen) {
       return burst.Facts();
     };
     const BurstFacts held = with([](rte_mbuf& mbuf) { mbuf.refcnt = 2; });
-    EXPECT_FALSE(held.simple) << at;
+    EXPECT_FALSE(held.simple || held.alone) << at;
     EXPECT_FALSE(held.chained) << at;
     EXPECT_FALSE(with([](rte_mbuf& mbuf) { mbuf.refcnt = 0x8001; }).simple) << at;
     for (const uint16_t segments : {2, 0x100, 0x8001}) {
       const BurstFacts chained = with([&](rte_mbuf& mbuf) { mbuf.nb_segs = segments; });
-      EXPECT_FALSE(chained.simple) << at;
+      EXPECT_FALSE(chained.simple || chained.alone) << at;
       EXPECT_TRUE(chained.chained) << at;
     }
     for (const uint64_t flag : {RTE_MBUF_F_INDIRECT, RTE_MBUF_F_EXTERNAL}) {
       const BurstFacts attached = with([&](rte_mbuf& mbuf) { mbuf.ol_flags |= flag; });
-      EXPECT_FALSE(attached.simple) << at;
+      EXPECT_FALSE(attached.simple || attached.alone) << at;
       EXPECT_FALSE(attached.chained) << at;
     }
-    EXPECT_FALSE(with([](rte_mbuf& mbuf) { mbuf.pool = reinterpret_cast<rte_mempool*>(uintptr_t{1} << 46); }).simple);
+    const BurstFacts foreign =
+        with([](rte_mbuf& mbuf) { mbuf.pool = reinterpret_cast<rte_mempool*>(uintptr_t{1} << 46); });
+    EXPECT_TRUE(foreign.alone && !foreign.simple) << at;
     EXPECT_EQ(with([](rte_mbuf& mbuf) { mbuf.pkt_len = UINT32_MAX; }).longest, UINT32_MAX) << at;
   }
 }
