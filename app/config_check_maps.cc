@@ -1,8 +1,10 @@
 // Redirect maps: each slot once, each leading to what the map's kind has, and targets that say one thing.
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "app/behind_maps.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
 #include "app/redirects.h"
@@ -75,6 +77,26 @@ void CheckSlot(const Config& config, const RedirectMapConfig& map, const MapSlot
   }
 }
 
+bool RedirectsInto(const ProgramConfig& program, const std::string& map) {
+  const auto rule_does = [&](const FilterRule& rule) { return rule.map == map; };
+  const auto entry_does = [&](const MapEntryConfig& entry) { return entry.redirect_map == map; };
+  return program.map == map || program.fallback_map == map ||
+         std::any_of(program.rules.begin(), program.rules.end(), rule_does) ||
+         std::any_of(program.maps.begin(), program.maps.end(), entry_does);
+}
+
+// The program behind a slot: of the map's kind, and for the frames of whoever redirects there.
+void CheckSecond(const Config& config, const RedirectMapConfig& map, const MapSlotConfig& slot, const std::string& path,
+                 FaultList& faults) {
+  const ProgramConfig* behind = FindProgramConfig(config, slot.program);
+  if (behind == nullptr || map.kind == MapKind::kXskmap || faults.Touches(path)) return;
+  absl::Status status = CheckBehind(config, *behind, map.kind);
+  for (const ProgramConfig& program : config.programs) {
+    if (status.ok() && RedirectsInto(program, map.name)) status = CheckFragsBehind(*behind, program, map.kind);
+  }
+  if (!status.ok()) faults.Fault(path + ".program", std::string(status.message()));
+}
+
 void CheckTarget(const std::string& device, const std::string& map, const std::string& path, const char* prefix,
                  FaultList& faults) {
   if (device.empty() || map.empty() || faults.Touches(path)) return;
@@ -102,6 +124,7 @@ void CheckMaps(const Config& config, FaultList& faults) {
       const std::string path = absl::StrCat("maps[", m, "].entries[", s, "]");
       if (faults.Touches(path) || faults.Touches(absl::StrCat("maps[", m, "].kind"))) continue;
       CheckSlot(config, map, slot, path, faults);
+      CheckSecond(config, map, slot, path, faults);
       if (keys.insert(slot.key).second) continue;
       faults.Fault(path + ".key", absl::StrCat("slot ", slot.key, " is there already: a slot leads to one place; ",
                                                "write another key, or remove one of the two"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "app/behind_maps.h"
 #include "app/config_check.h"
 #include "app/config_units.h"
 #include "app/device.h"
@@ -82,6 +83,21 @@ void CheckObject(const Config& config, size_t number, Objects& objects, FaultLis
   CheckMaps(config, program, path, **maps, faults);
 }
 
+// A chain runs at a device, and so do its links (kernel: xdp-dispatcher).
+void CheckLinkSections(const Config& config, size_t number, FaultList& faults) {
+  const std::vector<std::string>& links = config.programs[number].programs;
+  for (size_t i = 0; i < links.size(); ++i) {
+    const std::string path = absl::StrCat("programs[", number, "].programs[", i, "]");
+    const ProgramConfig* link = FindProgramConfig(config, links[i]);
+    if (link == nullptr || faults.Touches(path)) continue;
+    if (link->hook == ProgramHook::kAny || link->hook == ProgramHook::kDevice) continue;
+    faults.Fault(path,
+                 absl::StrCat(Shown(link->name), " is of section ", SectionOf(link->hook, link->frags),
+                              ", which runs behind a map's entry and in no chain: name it as `program` of an ",
+                              "entry, or compile it into section ", SectionOf(ProgramHook::kDevice, link->frags)));
+  }
+}
+
 }  // namespace
 
 void FillInObjects(Config& config) {
@@ -91,7 +107,9 @@ void FillInObjects(Config& config) {
     const absl::StatusOr<bpf::Object>& object = objects.Read(program.object);
     if (!object.ok()) continue;
     const auto code = bpf::FindProgram(*object, program.program);
-    if (code.ok()) program.frags = (*code)->frags;
+    if (!code.ok()) continue;
+    program.frags = (*code)->frags;
+    program.hook = (*code)->hook;
   }
 }
 
@@ -99,6 +117,7 @@ void CheckObjects(const Config& config, FaultList& faults) {
   Objects objects;
   for (size_t i = 0; i < config.programs.size(); ++i) {
     if (config.programs[i].kind == ProgramKind::kObject) CheckObject(config, i, objects, faults);
+    if (config.programs[i].kind == ProgramKind::kChain) CheckLinkSections(config, i, faults);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "app/behind_maps.h"
 #include "app/config_sizes.h"
 #include "app/frame_limits.h"
 
@@ -118,19 +119,15 @@ void SetBuffers(const Config& config, const Device& device, const Tightest& tigh
   if (device.copy.policy == Policy::kFixed) SetRoom("size", "under `copy`", request);
 }
 
-const ProgramConfig* FindProgram(const Config& config, const std::string& name) {
-  for (const ProgramConfig& program : config.programs) {
-    if (program.name == name) return &program;
-  }
-  return nullptr;
-}
-
 std::vector<ProgramLink> LinksOf(const Config& config, const ProgramConfig& program) {
-  if (program.kind != ProgramKind::kChain) return {{program.name, program.frags, program.kind == ProgramKind::kObject}};
+  const auto link_of = [](const ProgramConfig& each) {
+    return ProgramLink{each.name, each.frags, each.kind == ProgramKind::kObject, each.hook};
+  };
+  if (program.kind != ProgramKind::kChain) return {link_of(program)};
   std::vector<ProgramLink> links;
   for (const std::string& name : program.programs) {
-    const ProgramConfig* link = FindProgram(config, name);
-    if (link != nullptr) links.push_back({name, link->frags, link->kind == ProgramKind::kObject});
+    const ProgramConfig* link = FindProgramConfig(config, name);
+    if (link != nullptr) links.push_back(link_of(*link));
   }
   return links;
 }
@@ -187,7 +184,7 @@ std::vector<Attachment> AttachmentsOf(const Config& config, const std::vector<De
   if (tightest.pool == nullptr) return attachments;
   for (DeviceIndex d = 0; d < devices.size(); ++d) {
     const Device& device = devices[d];
-    const ProgramConfig* program = FindProgram(config, device.program);
+    const ProgramConfig* program = FindProgramConfig(config, device.program);
     if (program == nullptr) continue;
     // As the kernel does at attach, the peer's MTU counts too: it is what comes in.
     const bool peers = device.peer != kNoDevice && devices[device.peer].mtu > device.mtu;

@@ -98,6 +98,11 @@ void CheckAttachments(const Config& config, FaultList& faults) {
   for (DeviceIndex d = 0; d < devices.size(); ++d) {
     const Device& device = devices[d];
     const Attachment& attachment = attachments[d];
+    const absl::Status hook = CheckHook(attachment.request);
+    if (!hook.ok() && !faults.Touches(device.path)) {
+      faults.Fault(device.path + ".program", std::string(hook.message()));
+      continue;
+    }
     if (attachment.mtu_device != kNoDevice && device.peer != kNoDevice) {
       const std::string path = devices[attachment.mtu_device].path + ".mtu";
       if (faults.Touches(device.path) || faults.Touches(path)) continue;

@@ -55,7 +55,21 @@ std::string BudgetText(const FrameBuffers& buffers, bool frags) {
   return absl::StrCat(text, " - ", kEthernetHeader, " Ethernet");
 }
 
+absl::Status CheckHook(const AttachRequest& request) {
+  for (const ProgramLink& link : request.links) {
+    if (link.hook == ProgramHook::kAny || link.hook == ProgramHook::kDevice) continue;
+    const char* const map = link.hook == ProgramHook::kDevmap ? "devmap" : "cpumap";
+    return absl::InvalidArgumentError(absl::StrCat(
+        "`", link.name, "` is of section ", SectionOf(link.hook, link.frags), ": it runs behind an entry of a ", map,
+        ", not at a device, and `", request.device, "` is one (kernel: EINVAL); name it as `program` of an entry of a ",
+        map, ", or compile it into section ", SectionOf(ProgramHook::kDevice, link.frags)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAttach(const AttachRequest& request) {
+  const absl::Status hook = CheckHook(request);
+  if (!hook.ok()) return hook;
   const bool frags = TakesFrags(request.links);
   const FrameBudget budget = BudgetOf(request.buffers, frags);
   if (request.mtu <= budget.mtu) return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "xdp_emul/program_hook.h"
 
 namespace halfpage {
 
@@ -45,6 +46,7 @@ struct ProgramLink {
   std::string name;
   bool frags = false;
   bool object = false;  // its section says whether it takes frags
+  ProgramHook hook = ProgramHook::kAny;
 };
 struct AttachRequest {
   XdpMode mode = XdpMode::kHalfpage;
@@ -59,8 +61,13 @@ struct AttachRequest {
   std::string room_place;    // "on the pool"
 };
 
-// Whether the program may be attached (kernel: veth_xdp_set, ERANGE). Errors: InvalidArgument with MTU, limit, how it
-// comes about, frame budget and MTU, the link of a chain that takes no chained frames, and the ways out.
+// Whether its programs may run at a device at all (kernel: dev_xdp_attach, EINVAL). Errors: InvalidArgument with the
+// program, its section, and where it may run.
+absl::Status CheckHook(const AttachRequest& request);
+
+// CheckHook(), and whether the program may be attached at this MTU (kernel: veth_xdp_set, ERANGE). Errors:
+// InvalidArgument with MTU, limit, how it comes about, frame budget and MTU, the link of a chain that takes no chained
+// frames, and the ways out.
 absl::Status CheckAttach(const AttachRequest& request);
 
 // Whether all links take chained frames.

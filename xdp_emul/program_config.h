@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "xdp_emul/map_config.h"
+#include "xdp_emul/program_hook.h"
 #include "xdp_emul/xdp_action.h"
 
 namespace halfpage {
@@ -103,6 +104,7 @@ struct ProgramConfig {
   std::string name;
   ProgramKind kind = ProgramKind::kPass;
   bool frags = false;                     // may be shown chained frames (the kernel's xdp.frags)
+  ProgramHook hook = ProgramHook::kAny;   // where it may run; of kObject as its section says
   std::string target;                     // kRedirect: device end that frames leave through, or
   std::string map;                        // kRedirect: the map, and the key in it
   uint32_t key = 0;                       // or kKeyOfQueue

@@ -10,6 +10,7 @@ from launch import HALFPAGE, expect_good, halfpage, nothing_left, scratch
 
 OBJECTS = HALFPAGE.parents[1] / 'tests' / 'bpf'
 FORWARD = OBJECTS / 'forward.bpf.o'
+BEHIND = OBJECTS / 'behind.bpf.o'
 DEBIAN = '/usr/lib/x86_64-linux-gnu/bpf/'
 
 HEAD = '''version: 1
@@ -238,6 +239,44 @@ def _():
         tap.expect(ended.code == 2, keys, ended)
         for word in words:
             tap.expect(word in ended.err, f'stderr does not say: {word}', ended)
+
+
+def second(function, of='steer', name='outs', kind='devmap', leads='device: veth2'):
+    """Programs and a map, whose only slot has a second program."""
+    return (f'  - {{name: gate, kind: object, object: {BEHIND}, function: {of}, maps: [{{map: {name}, redirect_map: ways}}]}}\n'
+            f'  - {{name: second, kind: object, object: {BEHIND}, function: {function}}}\n'
+            f'maps:\n  - {{name: ways, kind: {kind}, entries: [{{key: 0, {leads}, program: second}}]}}\n')
+
+
+@tap.subtest('a program runs where its section says: others are refused, with section, place and the way out')
+def _():
+    place = 'maps[0].entries[0].program'
+    cases = [
+        (f'  - {{name: gate, kind: object, object: {BEHIND}, function: leave}}\n',
+         ('veth[0].ends[0].program', '`gate` is of section xdp/devmap', '`veth0` is one', 'entry of a devmap', 'into section xdp')),
+        (f'  - {{name: gate, kind: object, object: {BEHIND}, function: arrive_frags}}\n',
+         ('`gate` is of section xdp.frags/cpumap', 'entry of a cpumap', 'into section xdp.frags')),
+        (f'  - {{name: one, kind: object, object: {BEHIND}, function: leave}}\n  - {{name: gate, kind: chain, programs: [one]}}\n',
+         ('programs[1].programs[0]', '`one` is of section xdp/devmap', 'in no chain')),
+        (second('steer', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'), (place, '`second` is of section xdp,', 'compile it')),
+        (second('leave', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'),
+         (place, '`second` is of section xdp/devmap', 'a cpumap is of section xdp/cpumap')),
+        (second('arrive_frags', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'),
+         (place, '`second` is of section xdp.frags/cpumap', '`gate` is of section xdp,',
+          'compile the first into xdp/cpumap or the other into xdp.frags')),
+    ]
+    for programs, words in cases:
+        with scratch() as folder:
+            (folder / 'in.pcap').write_bytes(captures.written([bytes(60)]))
+            (folder / 'run.yaml').write_text(HEAD + 'programs:\n' + programs + PAIRS.replace('MTU', '1500'))
+            ended = halfpage('--config', folder / 'run.yaml', '--check')
+        tap.expect(ended.code == 2, programs, ended)
+        for word in words:
+            tap.expect(word in ended.err, f'stderr does not say: {word}', ended)
+    with scratch() as folder:
+        other = f'  - {{name: other, kind: object, object: {BEHIND}, function: leave}}\n'
+        ended = typed(folder, ['xdp replace veth0 other', 'quit'], second('arrive', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0').replace('maps:\n', other + 'maps:\n'), '--keep-going')
+    tap.expect('`other` is of section xdp/devmap' in ended.err, ended)
 
 
 @tap.subtest('a chain takes long frames if all its sections are xdp.frags; else it is refused, with the one that is not')

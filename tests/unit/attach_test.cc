@@ -96,5 +96,20 @@ TEST(KernelFragments, SizesAndChargesAreTheMeasuredOnes) {
   EXPECT_THAT(charges(65535, 2), ElementsAre(4352, 4352));
 }
 
+TEST(Attach, AProgramThatRunsBehindAMapsEntryIsRefusedAtADeviceWithItsSection) {
+  AttachRequest request;
+  request.device = "veth0";
+  request.program = "leave";
+  request.links = {{"leave", true, true, ProgramHook::kDevmap}};
+  EXPECT_THAT(std::string(CheckAttach(request).message()),
+              AllOf(HasSubstr("`leave` is of section xdp.frags/devmap"), HasSubstr("`veth0`"),
+                    HasSubstr("`program` of an entry of a devmap"), HasSubstr("into section xdp.frags")));
+  request.links = {{"first", false, true, ProgramHook::kDevice}, {"arrive", false, true, ProgramHook::kCpumap}};
+  EXPECT_THAT(std::string(CheckAttach(request).message()),
+              AllOf(HasSubstr("`arrive` is of section xdp/cpumap"), HasSubstr("entry of a cpumap")));
+  request.links.pop_back();
+  EXPECT_TRUE(CheckAttach(request).ok());
+}
+
 }  // namespace
 }  // namespace halfpage

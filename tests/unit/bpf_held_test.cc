@@ -224,8 +224,8 @@ TEST(Hook, OnlyBehindADevmapThereIsAnInterfaceThatAFrameLeavesBy) {
       EXPECT_EQ((*program)->Run(&state), 2u) << name;
     }
   }
-  EXPECT_EQ((*FindProgram(*object, "leaving"))->hook, ProgramCode::Hook::kDevmap);
-  EXPECT_EQ((*FindProgram(*object, "elsewhere"))->hook, ProgramCode::Hook::kCpumap);
+  EXPECT_EQ((*FindProgram(*object, "leaving"))->hook, ProgramHook::kDevmap);
+  EXPECT_EQ((*FindProgram(*object, "elsewhere"))->hook, ProgramHook::kCpumap);
   const Outcome outcome = RunCode({Load(BPF_W, 0, 1, 20), Exit()});
   EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("SEC(\"xdp/devmap\")"));
 }

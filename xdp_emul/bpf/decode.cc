@@ -24,7 +24,7 @@ class Decoder {
                           code.size(), kMostInstructions));
     }
     image_.name = program_.name;
-    image_.behind_devmap = program_.hook == ProgramCode::Hook::kDevmap;
+    image_.behind_devmap = program_.hook == ProgramHook::kDevmap;
     image_.raw = code;
     image_.code.resize(code.size());
     for (at_ = 0; at_ < code.size(); ++at_) {

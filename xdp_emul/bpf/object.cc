@@ -129,8 +129,8 @@ ProgramCode ReadProgram(const bpf_program* program) {
   code.section = bpf_program__section_name(program);
   code.frags = absl::StartsWith(code.section, "xdp.frags");
   const absl::string_view rest = absl::StripPrefix(absl::string_view(code.section), code.frags ? "xdp.frags" : "xdp");
-  if (absl::StartsWith(rest, "/devmap")) code.hook = ProgramCode::Hook::kDevmap;
-  if (absl::StartsWith(rest, "/cpumap")) code.hook = ProgramCode::Hook::kCpumap;
+  if (absl::StartsWith(rest, "/devmap")) code.hook = ProgramHook::kDevmap;
+  if (absl::StartsWith(rest, "/cpumap")) code.hook = ProgramHook::kCpumap;
   const bpf_insn* first = bpf_program__insns(program);
   code.code.assign(first, first + bpf_program__insn_cnt(program));
   return code;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "xdp_emul/program_hook.h"
 
 namespace halfpage::bpf {
 
@@ -44,11 +45,10 @@ struct MapSpec {
 // One program of the object with the functions it calls behind it, calls and map references resolved: an LD_IMM64 with
 // source register BPF_PSEUDO_MAP_IDX or BPF_PSEUDO_MAP_IDX_VALUE holds the index of the map in Object::maps.
 struct ProgramCode {
-  enum class Hook : uint8_t { kDevice, kDevmap, kCpumap };
   std::string name;
   std::string section;
-  Hook hook = Hook::kDevice;  // where it is meant to run: at the receiving device, or behind a map's entry
-  bool frags = false;         // section xdp.frags: may be shown frames of several pieces
+  ProgramHook hook = ProgramHook::kDevice;
+  bool frags = false;  // section xdp.frags: may be shown frames of several pieces
   std::vector<bpf_insn> code;
 };
 
