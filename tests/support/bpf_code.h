@@ -3,6 +3,7 @@
 
 #include <linux/bpf.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -67,6 +68,32 @@ inline bpf_insn ValueOf(int dst, int index) {
 }
 inline bpf_insn Half(int imm = 0) {
   return Raw(0, 0, 0, 0, imm);
+}
+// r`dst` = the address of function `function`, for Linked(); the second half follows.
+inline bpf_insn FunctionOf(int dst, int function) {
+  return Raw(BPF_LD | BPF_IMM | BPF_DW, dst, BPF_PSEUDO_FUNC, 0, function);
+}
+
+// Functions one behind the other, the program itself first. Where CallLocal() and FunctionOf() have a place in
+// `functions`, the distance is put.
+inline Code Linked(const std::vector<Code>& functions) {
+  std::vector<int> begins;
+  Code code;
+  for (const Code& function : functions) {
+    begins.push_back(static_cast<int>(code.size()));
+    code.insert(code.end(), function.begin(), function.end());
+  }
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    bpf_insn& insn = code[i];
+    const bool constant = insn.code == (BPF_LD | BPF_IMM | BPF_DW);
+    const bool refers = (insn.code == (BPF_JMP | BPF_CALL) && insn.src_reg == BPF_PSEUDO_CALL) ||
+                        (constant && insn.src_reg == BPF_PSEUDO_FUNC);
+    if (refers && static_cast<std::size_t>(insn.imm) < begins.size()) {
+      insn.imm = begins[static_cast<std::size_t>(insn.imm)] - static_cast<int>(i) - 1;
+    }
+    if (constant) ++i;
+  }
+  return code;
 }
 
 }  // namespace halfpage::bpf

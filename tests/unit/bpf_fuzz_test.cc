@@ -281,7 +281,7 @@ TEST(Fuzz, CompiledAndInterpretedProgramsEndAlikeAndStayInside) {
       EXPECT_NE(outcome.text, "");
     }
     if (run++ % (seconds == 0 ? 8 : 1) == 0 && compiler) {
-      compiler = ExpectCompiledTheSame(code, conditions, &by_address);
+      compiler = ExpectCompiledTheSame(ObjectWith(code), conditions, &by_address);
     }
     if (testing::Test::HasFailure()) {
       for (const bpf_insn& insn : code)

@@ -132,13 +132,13 @@ inline void RunAtOnce(const Program& program, RunState* state, std::vector<Descr
   }
 }
 
-// Loads and runs `code`. Memory of packets and maps lies between pages that nobody may touch.
-inline Outcome RunCode(const Code& code, const Conditions& conditions = {}) {
+// Loads and runs the first program of `object`. Memory of packets and maps lies between pages that nobody may touch.
+inline Outcome RunObject(const Object& object, const Conditions& conditions = {}) {
   Outcome outcome;
   const auto beside = MapMemory::Create("beside", uint64_t{4096} * static_cast<uint64_t>(1 + 37 * conditions.place));
-  const Object object = ObjectWith(code);
   auto maps = MapSet::Create(object, 1);
-  EXPECT_TRUE(maps.ok()) << maps.status();
+  outcome.status = maps.status();
+  if (!maps.ok()) return outcome;
   auto program = Program::Create(object.programs[0], object, maps->get());
   outcome.status = program.status();
   if (!program.ok()) return outcome;
@@ -169,6 +169,10 @@ inline Outcome RunCode(const Code& code, const Conditions& conditions = {}) {
   return outcome;
 }
 
+inline Outcome RunCode(const Code& code, const Conditions& conditions = {}) {
+  return RunObject(ObjectWith(code), conditions);
+}
+
 // What differs between two runs, "" for nothing.
 inline std::string Difference(const Outcome& a, const Outcome& b) {
   std::string text;
@@ -196,32 +200,32 @@ inline std::string Difference(const Outcome& a, const Outcome& b) {
 
 // Whether what the program leaves behind follows from where things lie in memory: programs may keep addresses, as in a
 // kernel that trusts who loads them, and two runs of the interpreter differ then.
-inline bool DependsOnAddresses(const Code& code, Conditions conditions) {
+inline bool DependsOnAddresses(const Object& object, Conditions conditions) {
   conditions.compile = conditions.burst = false;
   conditions.place = 0;
-  const Outcome first = RunCode(code, conditions);
+  const Outcome first = RunObject(object, conditions);
   for (conditions.place = 1; conditions.place < 8; ++conditions.place) {
-    if (!Difference(RunCode(code, conditions), first).empty()) return true;
+    if (!Difference(RunObject(object, conditions), first).empty()) return true;
   }
   return false;
 }
 
 // Same verdict, fault, instruction, bytes and maps, whoever runs it: a packet, and several in one burst. False where
 // there is no compiler to ask. `by_address` counts programs that differ because of where things lie; null: none may.
-inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions, int* by_address = nullptr) {
+inline bool ExpectCompiledTheSame(const Object& object, Conditions conditions, int* by_address = nullptr) {
   const int packets = std::max(5, conditions.packets);
   for (const bool burst : {false, true}) {
     conditions.packets = burst ? packets : 1;
     conditions.compile = conditions.burst = false;
-    const Outcome interpreted = RunCode(code, conditions);
+    const Outcome interpreted = RunObject(object, conditions);
     if (!interpreted.status.ok()) return true;
     conditions.compile = true;
     conditions.burst = burst;
-    const Outcome compiled = RunCode(code, conditions);
+    const Outcome compiled = RunObject(object, conditions);
     if (!compiled.compiler) return false;
     const std::string difference = Difference(compiled, interpreted);
     if (difference.empty()) continue;
-    if (by_address == nullptr || !DependsOnAddresses(code, conditions)) {
+    if (by_address == nullptr || !DependsOnAddresses(object, conditions)) {
       ADD_FAILURE() << "compiled and interpreted differ: " << difference << interpreted.text << "; " << compiled.text;
       return true;
     }
@@ -229,6 +233,10 @@ inline bool ExpectCompiledTheSame(const Code& code, Conditions conditions, int* 
     return true;
   }
   return true;
+}
+
+inline bool ExpectCompiledTheSame(const Code& code, const Conditions& conditions) {
+  return ExpectCompiledTheSame(ObjectWith(code), conditions);
 }
 
 // r2 = data, r3 = data_end

@@ -219,10 +219,11 @@ TEST(Compiled, AnAddressThatAProgramKeepsIsTheOnlyThingThatMayDiffer) {
   EXPECT_THAT(std::string(RunCode(used).status.message()), HasSubstr("r1 holds a scalar"));
   const Code code = With({spilled, kPass});
   EXPECT_EQ(RunCode(code).verdict, 2u);
-  EXPECT_TRUE(DependsOnAddresses(code, {}));
-  EXPECT_FALSE(DependsOnAddresses(With({Lookup(0), {JumpEq(0, 0, 1), StoreImm(BPF_DW, 0, 0, 7)}, kPass}), {}));
+  EXPECT_TRUE(DependsOnAddresses(ObjectWith(code), {}));
+  const Code kept_nothing = With({Lookup(0), {JumpEq(0, 0, 1), StoreImm(BPF_DW, 0, 0, 7)}, kPass});
+  EXPECT_FALSE(DependsOnAddresses(ObjectWith(kept_nothing), {}));
   int by_address = 0;  // the two runs' packets may lie in the same place, one after the other
-  if (!ExpectCompiledTheSame(code, {}, &by_address)) GTEST_SKIP() << "built without bpf_jit";
+  if (!ExpectCompiledTheSame(ObjectWith(code), {}, &by_address)) GTEST_SKIP() << "built without bpf_jit";
   EXPECT_LE(by_address, 1);
 }
 

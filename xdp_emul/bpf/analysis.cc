@@ -1,5 +1,7 @@
 #include "xdp_emul/bpf/analysis.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/analyzer.h"
@@ -48,6 +50,9 @@ void Analyzer::FindHeads() {
 void Analyzer::FindPacketChanges() {
   for (size_t round = 0; round <= image_.functions.size(); ++round) {
     bool changed = false;
+    const bool callback_changes = std::any_of(image_.code.begin(), image_.code.end(), [this](const Instruction& insn) {
+      return insn.constant == Constant::kFunction && image_.FunctionOf(static_cast<uint32_t>(insn.off)).changes_packet;
+    });
     for (Function& function : image_.functions) {
       for (uint32_t i = function.begin; i < function.end && !function.changes_packet; ++i) {
         const Instruction& insn = image_.code[i];
@@ -56,7 +61,9 @@ void Analyzer::FindPacketChanges() {
           changes = image_.FunctionOf(static_cast<uint32_t>(insn.off)).changes_packet;
         } else if (IsCall(insn)) {
           const Helper* helper = FindHelper(static_cast<uint32_t>(insn.imm));
-          changes = helper != nullptr && helper->changes_packet;
+          // A callback's address may come from the caller.
+          const bool calls_back = helper != nullptr && helper->arguments[1] == Argument::kFunction;
+          changes = helper != nullptr && (helper->changes_packet || (calls_back && callback_changes));
         }
         function.changes_packet = changes;
         changed |= changes;

@@ -1,4 +1,6 @@
 // What helpers may be called with, and what they leave behind.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "xdp_emul/bpf/analyzer.h"
@@ -110,11 +112,24 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   }
 }
 
-void Analyzer::Callback(const Helper& helper, const State& state) {
-  const Value& function = state.registers[2];
-  if (!function.Is(kFunction)) return;
+std::vector<uint32_t> Analyzer::TargetsOf(const Value& function) const {
+  if (function.offset_known) return {static_cast<uint32_t>(function.offset)};
+  std::vector<uint32_t> targets;
+  for (const Instruction& insn : image_.code) {
+    if (insn.constant == Constant::kFunction) targets.push_back(static_cast<uint32_t>(insn.off));
+  }
+  return targets;
+}
+
+void Analyzer::Callback(const Helper& helper, State* state) {
+  if (!state->registers[2].Is(kFunction)) return;
+  const std::vector<uint32_t> targets = TargetsOf(state->registers[2]);
+  const bool changes_packet = std::any_of(targets.begin(), targets.end(),
+                                          [this](uint32_t target) { return image_.FunctionOf(target).changes_packet; });
   State entry;
-  Value context = state.registers[3];
+  Value context = state->registers[3];
+  // The second turn gets what the first got, and the packet may have moved in between.
+  if (changes_packet && context.Has(kPacket | kPacketEnd) && context.kinds != kAnyKind) context = Value::Scalar();
   context.id = context.id <= kMetaId ? context.id : 0;
   if (context.Has(kStack)) {
     context.own = false;
@@ -126,21 +141,23 @@ void Analyzer::Callback(const Helper& helper, const State& state) {
     entry.registers[2] = context;
   } else {
     // The map, a copy of the key, the value, the context.
-    entry.registers[1] = state.registers[1];
+    entry.registers[1] = state->registers[1];
     entry.registers[2].kinds = kStack;
     entry.registers[2].own = false;
     entry.registers[2].offset_known = false;
     entry.registers[3].kinds = kMapValue;
-    entry.registers[3].map = state.registers[1].map;
-    entry.registers[3].map_set = MapBit(state.registers[1].map);
+    entry.registers[3].map = state->registers[1].map;
+    entry.registers[3].map_set = MapBit(state->registers[1].map);
     entry.registers[3].not_null = true;
     entry.registers[4] = context;
     entry.registers[1].id = 0;
   }
   entry.registers[10].kinds = kStack;
-  const auto target = static_cast<uint32_t>(function.offset);
-  Push(target, entry);
-  callers_[target].insert(head_);
+  for (const uint32_t target : targets) {
+    Push(target, entry);
+    callers_[target].insert(head_);
+  }
+  if (changes_packet) ForgetPacket(state);
 }
 
 // The lock is where the map's types say; the check that it is memory at all comes on top.
@@ -255,15 +272,12 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
   }
   if (helper->arguments[0] == Argument::kRecord) ForgetRecord(state);
   if (callback) {
-    Callback(*helper, *state);
+    Callback(*helper, state);
     if (stack) {
       function_->stack_escapes = true;
       UseStack(-static_cast<int64_t>(kStackBytes));
       ForgetSlots(state);
     }
-    const Value& function = state->registers[2];
-    if (function.Is(kFunction) && image_.FunctionOf(static_cast<uint32_t>(function.offset)).changes_packet)
-      ForgetPacket(state);
   }
   for (int i = 1; i <= 5; ++i) state->registers[i] = Value();
   // A tail call that returns has led nowhere, and nothing has changed.

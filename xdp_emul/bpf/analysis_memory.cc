@@ -36,7 +36,7 @@ bool Analyzer::Proven(const Value& base, int64_t offset, uint64_t size, bool wri
     for (size_t map = 0; map < object_.maps.size(); ++map) {
       if ((base.map_set >> map & 1) == 0) continue;
       const MapSpec& spec = object_.maps[map];
-      if (offset < 0 || end > spec.value_size || (write && (spec.flags & BPF_F_RDONLY_PROG) != 0)) return false;
+      if (offset < 0 || end > spec.value_size || (write && IsReadOnly(spec))) return false;
     }
     return true;
   }
@@ -81,7 +81,7 @@ Check Analyzer::CheckFor(uint32_t index, int reg, const Value& base, int32_t off
   }
   if (base.Is(kMapValue) && base.map != kSeveralMaps) {
     const MapSpec& spec = object_.maps[base.map];
-    if (write && (spec.flags & BPF_F_RDONLY_PROG) != 0) {
+    if (write && IsReadOnly(spec)) {
       Fail(index, absl::StrCat("writes to ", spec.name, ", which is read only"));
     } else if (base.offset_known && base.not_null && (at < 0 || at + size > spec.value_size)) {
       Fail(index, absl::StrFormat("%s %d bytes at %d of a value of map %s, which has %d", verb, size, at, spec.name,

@@ -60,7 +60,9 @@ class Analyzer {
   bool CheckArgument(uint32_t index, const Helper& helper, int number, State* state);
   void CheckMemoryArgument(uint32_t index, const Helper& helper, int number, State* state);
   void CheckLock(uint32_t index, const Helper& helper, const Value& value);
-  void Callback(const Helper& helper, const State& state);
+  void Callback(const Helper& helper, State* state);
+  // Where a callback may begin: the one that is known, or all whose address the program takes.
+  std::vector<uint32_t> TargetsOf(const Value& function) const;
   void ForgetPacket(State* state) const;
   static void ForgetSlots(State* state);
   static void ForgetRecord(State* state);

@@ -51,7 +51,7 @@ absl::Status ArrayMap::Allocate() {
   memory_ = std::move(*memory);
   region_.base = memory_.data();
   region_.bytes = memory_.size();
-  region_.writable = (spec_.flags & BPF_F_RDONLY_PROG) == 0;
+  region_.writable = !IsReadOnly(spec_);
   memcpy(memory_.data(), spec_.initial.data(), std::min<uint64_t>(spec_.initial.size(), memory_.size()));
   return absl::OkStatus();
 }
@@ -112,7 +112,6 @@ absl::StatusOr<std::unique_ptr<Map>> TargetArrayMap::Create(const MapSpec& spec,
   auto map = std::unique_ptr<TargetArrayMap>(new TargetArrayMap(spec, epochs));
   const absl::Status status = map->Allocate();
   if (!status.ok()) return status;
-  map->region_.writable = false;
   return map;
 }
 

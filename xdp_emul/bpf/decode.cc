@@ -282,9 +282,11 @@ class Decoder {
     return height;
   }
 
-  absl::Status CheckCalls() const {
+  absl::Status CheckCalls() {
     std::vector<int> heights(image_.functions.size(), 0);
-    return Height(0, &heights).status();
+    const absl::StatusOr<int> height = Height(0, &heights);
+    if (height.ok()) image_.height = static_cast<uint32_t>(*height);
+    return height.status();
   }
 
   const ProgramCode& program_;

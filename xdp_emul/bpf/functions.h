@@ -120,7 +120,8 @@ uint64_t MakeCookie6(RunState*, uint64_t ip, uint64_t tcp, uint64_t tcp_bytes, u
 uint64_t CheckCookie4(RunState*, uint64_t ip, uint64_t tcp, uint64_t, uint64_t, uint64_t);
 uint64_t CheckCookie6(RunState*, uint64_t ip, uint64_t tcp, uint64_t, uint64_t, uint64_t);
 
-// The program that a tail call goes on with; null where the slot is empty or the run made too many.
+// The program that a tail call goes on with; null where the slot is empty or the run made too many, and after a fault
+// where its functions would not fit on the stack.
 const Program* TailTarget(RunState* state, uint64_t map, uint64_t index);
 
 }  // namespace halfpage::bpf

@@ -64,6 +64,12 @@ const Program* TailTarget(RunState* state, uint64_t map, uint64_t index) {
   const auto* target =
       static_cast<const Program*>(static_cast<const SlotsMap*>(MapAt(map))->Get(static_cast<uint32_t>(index)));
   if (target == nullptr || state->tail_calls == kMostTailCalls) return nullptr;
+  // It takes the place of the function that calls it. Compiled functions do not look whether there is room for them.
+  const auto used = static_cast<uint64_t>(state->frame_top - state->stack) - kStackBytes;
+  if (used + uint64_t{target->image().height} * kStackBytes > sizeof(state->stack)) {
+    state->Fail(FaultKind::kCalls, 0, 0);
+    return nullptr;
+  }
   ++state->tail_calls;
   return target;
 }
@@ -146,6 +152,7 @@ uint64_t ForEachElement(RunState* state, uint64_t map, uint64_t function, uint64
     return 0;
   }
   state->frame_top += kStackBytes;
+  memset(key_place, 0, kStackBytes);  // behind the key there is nothing of an earlier function
   struct Walk {
     RunState* state;
     uint64_t map, function, context, visited;

@@ -1,4 +1,5 @@
 // bpf_trace_printk(): a line for people, formatted as the kernel does.
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +28,12 @@ std::string TextAt(const RunState& state, uint64_t address) {
 // One conversion that begins behind `%` at `*at`. False for one that the kernel refuses as well.
 bool Convert(const RunState& state, const std::string& format, size_t* at, uint64_t value, std::string* line) {
   std::string spec = "%";
-  while (*at < format.size() && strchr("0-+ #123456789.", format[*at]) != nullptr) spec += format[(*at)++];
+  int digits = 0;  // of a width or precision: nothing is longer than `text` in the end
+  while (*at < format.size() && strchr("0-+ #123456789.", format[*at]) != nullptr) {
+    digits = isdigit(static_cast<unsigned char>(format[*at])) ? digits + 1 : 0;
+    if (digits > 3) return false;
+    spec += format[(*at)++];
+  }
   int longs = 0;
   while (*at < format.size() && format[*at] == 'l' && longs < 2) {
     ++longs;

@@ -71,7 +71,7 @@ absl::Status HashMap::Allocate() {
   memory = MapMemory::Create(spec_.name, (uint64_t{mask_} + 1) * sizeof(uint32_t));
   if (!memory.ok()) return memory.status();
   buckets_ = std::move(*memory);
-  region_.writable = spec_.type != BPF_MAP_TYPE_DEVMAP_HASH && (spec_.flags & BPF_F_RDONLY_PROG) == 0;
+  region_.writable = !IsReadOnly(spec_);
   if (per_worker()) {
     worker_bytes_ = uint64_t{capacity_ + 1} * value_bytes;
     memory = MapMemory::Create(spec_.name, worker_bytes_ * workers());

@@ -73,6 +73,7 @@ struct Image {
   std::vector<Instruction> code;
   std::vector<bpf_insn> raw;        // as the object has it, for printing
   std::vector<Function> functions;  // by `begin`; the first is the program itself
+  uint32_t height = 0;              // functions that may be running inside one another, callbacks included
   bool writes_packet = false;       // some instruction may write into the packet
   bool behind_devmap = false;       // of section xdp/devmap: has an egress_ifindex
 

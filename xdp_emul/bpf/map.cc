@@ -107,6 +107,11 @@ std::string MapTypeName(bpf_map_type type) {
   return number < std::size(kTypeNames) ? kTypeNames[number] : absl::StrCat("type ", number);
 }
 
+bool IsReadOnly(const MapSpec& spec) {
+  return (spec.flags & BPF_F_RDONLY_PROG) != 0 || spec.type == BPF_MAP_TYPE_DEVMAP ||
+         spec.type == BPF_MAP_TYPE_DEVMAP_HASH || spec.type == BPF_MAP_TYPE_XSKMAP || spec.type == BPF_MAP_TYPE_CPUMAP;
+}
+
 bool Map::per_worker() const {
   return spec_.type == BPF_MAP_TYPE_PERCPU_ARRAY || spec_.type == BPF_MAP_TYPE_PERCPU_HASH ||
          spec_.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;

@@ -104,6 +104,9 @@ class Map {
   ValueRegion region_;
 };
 
+// Whether programs may only read its values: who redirects reads what is in maps of targets.
+bool IsReadOnly(const MapSpec& spec);
+
 // "percpu_hash" for BPF_MAP_TYPE_PERCPU_HASH; "type 33" for one without a name here.
 std::string MapTypeName(bpf_map_type type);
 

@@ -91,7 +91,8 @@ bool CheckArguments(RunState* state, const Instruction* insn, const uint64_t* re
     } else {
       size = SizeOfArgument(*state, kind, registers, i);
       const bool nothing = kind == Argument::kMemoryOrNull && value == 0 && size == 0;
-      good = nothing || (size <= UINT32_MAX && InAnything(*state, value, size, IsWritten(kind)));
+      const bool too_short = size == 0 && i + 1 < 5 && helper->arguments[i + 1] == Argument::kSize;
+      good = nothing || (!too_short && size <= UINT32_MAX && InAnything(*state, value, size, IsWritten(kind)));
     }
     if (good) continue;
     state->Fail(FaultKind::kArgument, value, size);

@@ -33,13 +33,13 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Create(const ProgramCode& code
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(object.path, ": ", status.message()));
   auto program = std::unique_ptr<Program>(new Program());
   program->image_ = std::move(*image);
+  program->maps_ = maps;
   program->frags_ = code.frags;
   program->redirects_ = program->Calls(BPF_FUNC_redirect) || program->Calls(BPF_FUNC_redirect_map);
   program->reshapes_ = program->Calls(BPF_FUNC_tail_call) || program->Calls(BPF_FUNC_xdp_adjust_head) ||
                        program->Calls(BPF_FUNC_xdp_adjust_tail) || program->Calls(BPF_FUNC_xdp_adjust_meta);
   program->holds_ = program->Calls(BPF_FUNC_tail_call) || program->Calls(BPF_FUNC_spin_lock) ||
                     program->Calls(BPF_FUNC_ringbuf_reserve);
-  program->maps_ = maps;
   return program;
 }
 
@@ -52,9 +52,15 @@ bool Program::uses_map(const Map* map) const {
 }
 
 bool Program::Calls(uint32_t number) const {
-  return std::any_of(image_.code.begin(), image_.code.end(), [=](const Instruction& insn) {
-    return insn.code == (BPF_JMP | BPF_CALL) && insn.src == 0 && static_cast<uint32_t>(insn.imm) == number;
-  });
+  const auto calls = [](const Image& image, uint32_t wanted) {
+    return std::any_of(image.code.begin(), image.code.end(), [=](const Instruction& insn) {
+      return insn.code == (BPF_JMP | BPF_CALL) && insn.src == 0 && static_cast<uint32_t>(insn.imm) == wanted;
+    });
+  };
+  if (calls(image_, number)) return true;
+  const auto& targets = maps_->programs();
+  return calls(image_, BPF_FUNC_tail_call) &&
+         std::any_of(targets.begin(), targets.end(), [&](const auto& target) { return calls(target->image_, number); });
 }
 
 void Program::Begin(RunState* state) const {
@@ -104,6 +110,11 @@ std::string FaultText(const Program& runs, const Fault& fault) {
     case FaultKind::kAlignment:
       return absl::StrFormat("%s: an atomic access at an address that is no multiple of %d", where, fault.size);
     case FaultKind::kArgument:
+      if (fault.size == 0) {
+        return absl::StrCat(where,
+                            ": the helper was handed no bytes where it takes one or more, or a pointer to "
+                            "something else than it takes");
+      }
       return absl::StrFormat("%s: the helper was handed %d bytes outside packet, stack and map values", where,
                              fault.size);
     case FaultKind::kFuel:

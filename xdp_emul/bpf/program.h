@@ -81,7 +81,7 @@ class Program {
   bool redirects() const { return redirects_; }
   // Whether it may end with a lock or a record in its hands, which Run() then takes from it.
   bool holds() const { return holds_; }
-  // Whether it calls helper `number`.
+  // Whether it, or a program that its tail calls may lead to, calls helper `number`.
   bool Calls(uint32_t number) const;
 
   Program(const Program&) = delete;
