@@ -227,27 +227,23 @@ absl::StatusOr<GeneratedFrames> GeneratedFrames::Create(const TrafficConfig& con
     frames.lengths_.push_back(length);
     longest = std::max(longest, length);
   }
-  frames.payload_.resize(longest);
+  frames.payload_.resize((longest + kFrameHeadBytes - 1) / kFrameHeadBytes);
+  uint8_t* const payload = frames.payload_.data()->bytes;
   for (uint32_t i = 0; i < longest; i += 8) {
     const uint64_t word = random();
-    for (uint32_t j = i; j < std::min(i + 8, longest); ++j) {
-      frames.payload_[j] = static_cast<uint8_t>(word >> (8 * (j - i)));
-    }
+    for (uint32_t j = i; j < std::min(i + 8, longest); ++j) payload[j] = static_cast<uint8_t>(word >> (8 * (j - i)));
   }
 
-  const size_t head_bytes = frames.lengths_.size() * frames.flows_ * kFrameHeadBytes;
-  frames.head_storage_.resize(head_bytes + kFrameHeadBytes - 1);
-  const uintptr_t start = reinterpret_cast<uintptr_t>(frames.head_storage_.data());
-  frames.heads_ = frames.head_storage_.data() + (kFrameHeadBytes - start % kFrameHeadBytes) % kFrameHeadBytes;
+  frames.heads_.resize(frames.lengths_.size() * frames.flows_);
   const uint32_t name_hash = NameHash(config.name);
   const uint32_t header_bytes = HeaderBytes(config);
-  uint8_t* head = frames.heads_;
+  Line* head = frames.heads_.data();
   for (const uint32_t length : frames.lengths_) {
-    const uint64_t payload_sum = WordSum(frames.payload_.data() + header_bytes, length - header_bytes);
-    for (uint32_t f = 0; f < frames.flows_; ++f, head += kFrameHeadBytes) {
+    const uint64_t payload_sum = WordSum(payload + header_bytes, length - header_bytes);
+    for (uint32_t f = 0; f < frames.flows_; ++f, ++head) {
       const Flow flow = {f, kFirstSourcePort + f % (65536 - kFirstSourcePort),
                          static_cast<uint32_t>(config.destination_port) + f % config.ports};
-      WriteHead(head, length, flow, name_hash, payload_sum, frames.payload_.data(), header_bytes);
+      WriteHead(head->bytes, length, flow, name_hash, payload_sum, payload, header_bytes);
     }
   }
   return frames;

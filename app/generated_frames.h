@@ -42,18 +42,22 @@ class GeneratedFrames {
   uint32_t skew() const { return skew_; }
 
   // The first of the heads of one size; that of flow f is kFrameHeadBytes * f behind it. On a cache line.
-  const uint8_t* heads(uint32_t size) const { return heads_ + static_cast<size_t>(size) * flows_ * kFrameHeadBytes; }
-  // Indexed by the offset in the frame, meaningful from kFrameHeadBytes on, readable from 0.
-  const uint8_t* tail() const { return payload_.data(); }
+  const uint8_t* heads(uint32_t size) const { return heads_[static_cast<size_t>(size) * flows_].bytes; }
+  // Indexed by the offset in the frame, meaningful from kFrameHeadBytes on, readable from 0. On a cache line: frames
+  // start on one in their buffers, and a copy from line to line has each load on one.
+  const uint8_t* tail() const { return payload_.data()->bytes; }
 
  private:
+  struct alignas(kFrameHeadBytes) Line {
+    uint8_t bytes[kFrameHeadBytes];
+  };
+
   GeneratedFrames() = default;
 
   std::vector<uint32_t> lengths_;
   std::vector<uint32_t> order_;
-  std::vector<uint8_t> payload_;
-  std::vector<uint8_t> head_storage_;
-  uint8_t* heads_ = nullptr;  // aligned, within head_storage_
+  std::vector<Line> payload_;
+  std::vector<Line> heads_;
   uint32_t flows_ = 1;
   uint32_t skew_ = 0;
 };

@@ -7,6 +7,7 @@
 // with a flag in ol_flags, and that is 0.
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_prefetch.h>
 #include <string.h>
 
 #include <bit>
@@ -20,6 +21,8 @@ namespace halfpage {
 namespace {
 
 constexpr uint32_t kBlock = kFrameHeadBytes;
+// From here on the C library's copy, whose vectors are as wide as the CPU has, wins over what its call costs.
+constexpr uint32_t kLibraryCopy = 512;
 constexpr uint16_t kMaxFill = 64;
 // A 65535-byte frame in the smallest rooms that Create() admits: one byte in the first, 129 in each other.
 constexpr uint32_t kMaxSegments = 1 + (65534 + RTE_PKTMBUF_HEADROOM) / (RTE_PKTMBUF_HEADROOM + 1);
@@ -65,7 +68,9 @@ inline void CopyTwo(uint8_t* to, const uint8_t* from, uint32_t length) {
 // in a frame below 128 bytes it overlaps the head too, which is therefore written last.
 inline void CopyFrame(uint8_t* to, const uint8_t* head, const uint8_t* tail, uint32_t length) {
   if (length >= kBlock) {
-    if (length > kBlock) {
+    if (length >= kLibraryCopy) {
+      memcpy(to + kBlock, tail + kBlock, length - kBlock);
+    } else if (length > kBlock) {
       for (uint32_t at = kBlock; at + kBlock < length; at += kBlock) memcpy(to + at, tail + at, kBlock);
       memcpy(to + length - kBlock, tail + length - kBlock, kBlock);
     }
@@ -101,6 +106,11 @@ bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template
   const uint32_t further = (frame.length - room + data_room - 1) / data_room;
   rte_mbuf* segments[kMaxSegments];
   if (!GetRaw(pool, segments, further)) return false;
+  // What is copied meanwhile drives mbufs out of the first-level cache: each segment's lines are asked for ahead.
+  for (uint32_t i = 0; i < further; ++i) {
+    rte_prefetch0_write(segments[i]);
+    rte_prefetch0_write(&segments[i]->next);
+  }
 
   StartBuffer(first, RTE_PKTMBUF_HEADROOM, static_cast<uint16_t>(1 + further), frame.length,
               static_cast<uint16_t>(room));
