@@ -26,10 +26,15 @@ bool IsConstant(const Instruction& insn) {
 
 }  // namespace
 
-void Analyzer::Fail(uint32_t index, const std::string& what) {
+void Analyzer::Fail(uint32_t index, absl::string_view what, absl::string_view mend) {
   if (!reporting_ || index >= fault_at_) return;
   fault_at_ = index;
-  fault_ = what;
+  fault_ = absl::StrCat(what, "; ", mend);
+}
+
+void Analyzer::FailUnset(uint32_t index, int reg) {
+  Fail(index, absl::StrCat("r", reg, " holds nothing: it is read before anything was put into it"),
+       "give the variable a value on each way that leads here");
 }
 
 void Analyzer::FindHeads() {
@@ -122,11 +127,12 @@ void Analyzer::LocalCall(uint32_t index, State* state, bool* stop) {
 void Analyzer::Exit(const State& state, uint32_t index) {
   Value result = state.registers[0];
   if (result.Is(kUnset)) {
-    Fail(index, "r0 holds nothing: put the verdict into it before exit");
+    Fail(index, "r0 holds nothing where the function ends", "put the verdict into it before exit (`return XDP_PASS;`)");
     return;
   }
   if (function_->begin == 0 && (result.kinds & ~kScalar) != 0) {
-    Fail(index, absl::StrCat(RegisterText(0, result), " where the program ends: a verdict is a number"));
+    Fail(index, absl::StrCat(RegisterText(0, result), " where the program ends: a verdict is a number"),
+         "return XDP_PASS, XDP_DROP, XDP_TX, XDP_REDIRECT or XDP_ABORTED");
     return;
   }
   if (reporting_) return;
@@ -198,8 +204,7 @@ absl::Status Analyzer::Run() {
   reporting_ = true;
   for (const auto& [head, known] : heads_) RunBlock(head);
   if (results_.find(0) == results_.end() && fault_.empty()) {
-    fault_at_ = 0;
-    fault_ = "the program never ends: no way leads to an exit";
+    Fail(0, "the program never ends: no way leads to an exit", "let its loops end, and return a verdict");
   }
   if (fault_.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -53,8 +53,10 @@ void Analyzer::LoadConstant(uint32_t index, State* state) {
       value.offset = static_cast<int32_t>(insn.imm);
       if (object_.maps[insn.map].type != BPF_MAP_TYPE_ARRAY || insn.imm < 0 ||
           insn.imm > object_.maps[insn.map].value_size) {
-        Fail(index, absl::StrCat("takes the address of byte ", insn.imm, " of map ", object_.maps[insn.map].name,
-                                 ": only values of arrays with one entry have one, up to their size"));
+        Fail(index,
+             absl::StrCat("takes the address of byte ", insn.imm, " of map ", object_.maps[insn.map].name,
+                          ": only values of arrays with one entry have one, up to their size"),
+             "look the value up by bpf_map_lookup_elem()");
       }
       return;
     case Constant::kFunction:
@@ -68,7 +70,8 @@ void Analyzer::LoadConstant(uint32_t index, State* state) {
 Value Analyzer::AddToPointer(uint32_t index, State* state, const Value& pointer, const Value& amount, bool subtract,
                              int reg) {
   if (pointer.Has(kPacketEnd | kMapPointer | kFunction)) {
-    Fail(index, absl::StrCat(RegisterText(reg, pointer), ", which cannot be calculated with"));
+    Fail(index, absl::StrCat(RegisterText(reg, pointer), ", which cannot be calculated with"),
+         "calculate with a pointer to the packet, the stack or a value, and compare that");
     return Value::Scalar();
   }
   Value result = pointer;
@@ -170,14 +173,14 @@ void Analyzer::Arithmetic(uint32_t index, State* state) {
   const Value right = with_register ? state->registers[insn.src] : Value::Number(immediate);
   Value& result = state->registers[insn.dst];
   if (with_register && right.Is(kUnset)) {
-    Fail(index, absl::StrCat("r", insn.src, " holds nothing: it is read before anything was put into it"));
+    FailUnset(index, insn.src);
   }
   if (operation == BPF_MOV) {
     result = wide && insn.off == 0 ? right : ScalarResult(insn, left, right);
     return;
   }
   if (left.Is(kUnset)) {
-    Fail(index, absl::StrCat("r", insn.dst, " holds nothing: it is read before anything was put into it"));
+    FailUnset(index, insn.dst);
   }
   const bool left_pointer = left.Has(kPointers);
   const bool right_pointer = right.Has(kPointers);
@@ -205,8 +208,9 @@ void Analyzer::Arithmetic(uint32_t index, State* state) {
   const bool exact = IsExactPointer(left) || (with_register && IsExactPointer(right));
   if (exact && !(operation == BPF_SUB && !wide)) {
     const int reg = IsExactPointer(left) ? insn.dst : insn.src;
-    Fail(index, absl::StrCat(RegisterText(reg, IsExactPointer(left) ? left : right),
-                             ": a number can be added to a pointer or taken from it in 64 bits, nothing else"));
+    Fail(index,
+         absl::StrCat(RegisterText(reg, IsExactPointer(left) ? left : right), ", of which this leaves no pointer"),
+         "add a number to it or take one from it in 64 bits, nothing else");
   }
   result = Value::Scalar(0, wide ? UINT64_MAX : kLow);
 }

@@ -141,7 +141,7 @@ void Analyzer::Branch(uint32_t index, const State& state) {
   const Value right = with_register ? state.registers[insn.src] : Value::Number(immediate);
   for (const int reg : {static_cast<int>(insn.dst), with_register ? static_cast<int>(insn.src) : -1}) {
     if (reg >= 0 && state.registers[reg].Is(kUnset)) {
-      Fail(index, absl::StrCat("r", reg, " holds nothing: it is compared before anything was put into it"));
+      FailUnset(index, reg);
     }
   }
   const uint8_t operation = BPF_OP(insn.code);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "xdp_emul/bpf/analyzer.h"
 #include "xdp_emul/bpf/core_relocations.h"
 
@@ -12,22 +13,26 @@ namespace {
 constexpr uint64_t kLongestRecord = 1 << 28;
 
 // What to do without a helper that is not there.
-std::string Advice(uint32_t number) {
+const char* Advice(uint32_t number) {
   switch (number) {
     case BPF_FUNC_probe_read:
     case BPF_FUNC_probe_read_kernel:
     case BPF_FUNC_probe_read_user:
     case BPF_FUNC_probe_read_str:
     case BPF_FUNC_probe_read_kernel_str:
-      return "it reads a kernel's memory, and no kernel takes part; read the packet or a map";
+    case BPF_FUNC_probe_read_user_str:
+    case BPF_FUNC_get_current_task:
+    case BPF_FUNC_get_current_task_btf:
+      return "it reads a kernel's memory, and no kernel takes part: read the packet or a map";
     case BPF_FUNC_tcp_gen_syncookie:
     case BPF_FUNC_tcp_check_syncookie:
+      return "it asks a kernel's sockets, and no kernel takes part: bpf_tcp_raw_gen_syncookie_ipv4() and its like do "
+             "without";
     case BPF_FUNC_sk_lookup_tcp:
     case BPF_FUNC_skc_lookup_tcp:
     case BPF_FUNC_sk_lookup_udp:
     case BPF_FUNC_sk_release:
-      return "it asks a kernel's sockets, and no kernel takes part; bpf_tcp_raw_gen_syncookie_ipv4() and its like do "
-             "without";
+      return "it asks a kernel's sockets, and no kernel takes part: keep addresses and ports in a hash map";
     case BPF_FUNC_dynptr_from_mem:
     case BPF_FUNC_ringbuf_reserve_dynptr:
     case BPF_FUNC_ringbuf_submit_dynptr:
@@ -35,15 +40,41 @@ std::string Advice(uint32_t number) {
     case BPF_FUNC_dynptr_read:
     case BPF_FUNC_dynptr_write:
     case BPF_FUNC_dynptr_data:
+      return "there are no dynptrs: use pointers, and bpf_ringbuf_reserve() with a constant size";
     case BPF_FUNC_user_ringbuf_drain:
-      return "there are no dynptrs; use pointers, and bpf_ringbuf_reserve() with a constant size";
+      return "there are no dynptrs: put what users say into an array, which can be written while traffic runs";
     case BPF_FUNC_timer_init:
-    case BPF_FUNC_timer_start:
     case BPF_FUNC_timer_set_callback:
-      return "there are no timers; look at bpf_ktime_get_ns() when a packet comes";
+    case BPF_FUNC_timer_start:
+    case BPF_FUNC_timer_cancel:
+      return "there are no timers: look at bpf_ktime_get_ns() when a packet comes";
+    case BPF_FUNC_check_mtu:
+      return "compare bpf_xdp_get_buff_len() with a length of your own";
+    case BPF_FUNC_strncmp:
+      return "compare byte by byte";
+    case BPF_FUNC_snprintf:
+    case BPF_FUNC_snprintf_btf:
+    case BPF_FUNC_trace_vprintk:
+      return "call bpf_printk() with at most three values";
+    case BPF_FUNC_jiffies64:
+    case BPF_FUNC_ktime_get_tai_ns:
+      return "call bpf_ktime_get_ns()";
+    case BPF_FUNC_map_lookup_percpu_elem:
+    case BPF_FUNC_per_cpu_ptr:
+    case BPF_FUNC_this_cpu_ptr:
+      return "bpf_map_lookup_elem() finds the value of the worker that runs, and the map's dump those of all";
     default:
       return "use one of those that README.md of xdp_emul/bpf lists";
   }
+}
+
+// The types of map in `types`, a bit each.
+std::string TypeNames(uint64_t types) {
+  std::vector<std::string> names;
+  for (int type = 0; type < 64; ++type) {
+    if ((types >> type & 1) != 0) names.push_back(MapTypeName(static_cast<bpf_map_type>(type)));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 }  // namespace
@@ -66,6 +97,12 @@ void Analyzer::ForgetRecord(State* state) {
     if (!value.Has(kRecord) || value.kinds == kAnyKind) return;
     if (id == 0 || value.id == 0 || value.id == id) value = Value::Scalar();
   });
+}
+
+void Analyzer::FailArgument(uint32_t index, const Helper& helper, int number, const Value& value,
+                            absl::string_view wanted) {
+  Fail(index, absl::StrFormat("%s as argument %d of %s", RegisterText(number + 1, value), number + 1, helper.name),
+       absl::StrCat("it takes ", wanted));
 }
 
 // Memory of a helper: how long it is where that is known, what it points at, what is left to check.
@@ -91,17 +128,18 @@ void Analyzer::CheckMemoryArgument(uint32_t index, const Helper& helper, int num
   const uint16_t memory = kPacket | kStack | kMapValue | kRecord;
   if (kind == Argument::kLock) CheckLock(index, helper, value);
   if (!value.Has(memory) && !null_allowed) {
-    Fail(index, absl::StrFormat("%s as argument %d of %s, which takes a pointer to %s", RegisterText(number + 1, value),
-                                number + 1, helper.name,
-                                kind == Argument::kKey     ? "a key"
-                                : kind == Argument::kValue ? "a value"
-                                                           : "memory"));
+    FailArgument(index, helper, number, value,
+                 kind == Argument::kKey     ? "a pointer to a key"
+                 : kind == Argument::kValue ? "a pointer to a value"
+                                            : "a pointer to memory: the stack, the packet, a map's value or a record");
   }
   const bool write = IsWritten(kind);
   const bool proven = most <= kStackBytes * 128 && least > 0 && Proven(value, value.offset, most, write);
   if (value.Is(kStack) && value.own && value.offset_known && least == most && !proven && least > 0) {
-    Fail(index, absl::StrFormat("%d bytes at %d of the stack as argument %d of %s, and the stack is r10-512 to r10",
-                                most, value.offset, number + 1, helper.name));
+    Fail(index,
+         absl::StrFormat("%d bytes at %d of the stack as argument %d of %s, and the stack is r10-512 to r10", most,
+                         value.offset, number + 1, helper.name),
+         "make the variable as long as what is handed over");
   }
   if (write && reporting_) image_.writes_packet |= value.Has(kPacket);
   if (!proven && reporting_) insn.unproven |= static_cast<uint8_t>(1 << number);
@@ -165,13 +203,13 @@ void Analyzer::CheckLock(uint32_t index, const Helper& helper, const Value& valu
   const MapSpec* spec = value.Is(kMapValue) ? SpecOf(value) : nullptr;
   if (spec == nullptr || (spec->lock_offset != MapSpec::kNoLock && !value.offset_known)) return;
   if (spec->lock_offset == MapSpec::kNoLock) {
-    Fail(index,
-         absl::StrFormat("map %s has no bpf_spin_lock that %s could work on; put `struct bpf_spin_lock` into its "
-                         "value and build with -g",
-                         spec->name, helper.name));
+    Fail(index, absl::StrFormat("map %s has no bpf_spin_lock that %s could work on", spec->name, helper.name),
+         "put `struct bpf_spin_lock` into its value and build with -g");
   } else if (value.offset != static_cast<int32_t>(spec->lock_offset)) {
-    Fail(index, absl::StrFormat("%s is given byte %d of a value of map %s, whose lock is at %d", helper.name,
-                                value.offset, spec->name, spec->lock_offset));
+    Fail(index,
+         absl::StrFormat("%s is given byte %d of a value of map %s, whose lock is at %d", helper.name, value.offset,
+                         spec->name, spec->lock_offset),
+         "hand over the address of that member");
   }
 }
 
@@ -181,8 +219,7 @@ bool Analyzer::CheckArgument(uint32_t index, const Helper& helper, int number, S
   const int reg = number + 1;
   const Value& value = state->registers[reg];
   const auto wrong = [&](const char* wanted) {
-    Fail(index, absl::StrFormat("%s as argument %d of %s, which takes %s", RegisterText(reg, value), reg, helper.name,
-                                wanted));
+    FailArgument(index, helper, number, value, wanted);
     return false;
   };
   if (helper.arguments[number] == Argument::kAnything) return true;
@@ -203,8 +240,10 @@ bool Analyzer::CheckArgument(uint32_t index, const Helper& helper, int number, S
       if (!value.Is(kMapPointer)) return wrong("a map");
       const MapSpec* spec = SpecOf(value);
       if (spec != nullptr && (helper.map_types >> spec->type & 1) == 0) {
-        Fail(index, absl::StrFormat("map %s is of type %s, which %s does not take", spec->name, MapTypeName(spec->type),
-                                    helper.name));
+        Fail(index,
+             absl::StrFormat("map %s is of type %s, which %s does not take", spec->name, MapTypeName(spec->type),
+                             helper.name),
+             absl::StrCat("give it one of type ", TypeNames(helper.map_types)));
         return false;
       }
       if (reporting_) insn.map = value.map;
@@ -233,11 +272,12 @@ void Analyzer::HelperCall(uint32_t index, State* state) {
   if (reporting_) insn.unproven = 0;
   if (reporting_ && number == BPF_FUNC_xdp_store_bytes) image_.writes_packet = true;
   if (helper == nullptr && number >= kFirstMissing && number - kFirstMissing < object_.missing.size()) {
-    Fail(index, object_.missing[number - kFirstMissing]);
+    const Missing& missing = object_.missing[number - kFirstMissing];
+    Fail(index, missing.what, missing.mend);
   }
   if (helper == nullptr) {
-    Fail(index, absl::StrFormat("calls %s (%d), which is not there for XDP in user space: %s", HelperName(number),
-                                number, Advice(number)));
+    Fail(index, absl::StrFormat("calls %s (%d), which is not there for XDP in user space", HelperName(number), number),
+         Advice(number));
     for (int i = 1; i <= 5; ++i) state->registers[i] = Value();
     state->registers[0] = Value::Scalar();
     return;

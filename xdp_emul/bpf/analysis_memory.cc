@@ -48,44 +48,48 @@ Check Analyzer::CheckFor(uint32_t index, int reg, const Value& base, int32_t off
   const int64_t at = int64_t{base.offset} + offset;
   const char* verb = write ? "writes" : "reads";
   if (base.Is(kUnset)) {
-    Fail(index, absl::StrCat("r", reg, " holds nothing: it is read before anything was put into it"));
+    FailUnset(index, reg);
     return Check::kAny;
   }
   const uint16_t pointers = base.kinds & kPointers;
   if (pointers == 0) {
-    Fail(index,
-         absl::StrCat(RegisterText(reg, base), ", no pointer: load data from the context or look a value up first",
-                      " (a packet pointer ends where bpf_xdp_adjust_*() is called)"));
+    Fail(index, absl::StrCat(RegisterText(reg, base), ", no pointer"),
+         "load data from the context or look a value up first (a packet pointer ends where bpf_xdp_adjust_*() is "
+         "called: load it again)");
     return Check::kAny;
   }
   if (base.Is(kContext)) {
     const bool field = base.offset_known && at >= 0 && at <= 20 && at % 4 == 0 && size == 4;
     if (write || !field) {
-      Fail(index, absl::StrFormat("%s %d bytes at %d of xdp_md: its fields are read only, 4 bytes each, at 0 to 20",
-                                  verb, size, at));
+      Fail(index, absl::StrFormat("%s %d bytes at %d of xdp_md", verb, size, at),
+           "its fields are read only, 4 bytes each, at 0 to 20: read a whole one");
     }
     if (field && at == 20 && !image_.behind_devmap) {
-      Fail(index,
-           "reads egress_ifindex, which a frame has behind a devmap only: put the program into "
-           "SEC(\"xdp/devmap\")");
+      Fail(index, "reads egress_ifindex, which a frame has behind a devmap only",
+           "put the program into SEC(\"xdp/devmap\")");
     }
     return Check::kContext;
   }
   if (base.Is(kPacketEnd) || base.Is(kMapPointer) || base.Is(kFunction)) {
-    Fail(index, absl::StrCat(RegisterText(reg, base), ", which points at nothing that a program may access"));
+    Fail(index, absl::StrCat(RegisterText(reg, base), ", which points at nothing that a program may access"),
+         "access the packet from data on, or a value that bpf_map_lookup_elem() gave");
     return Check::kAny;
   }
   if (Proven(base, at, size, write)) return Check::kNone;
   if (base.Is(kStack) && base.own && base.offset_known) {
-    Fail(index, absl::StrFormat("%s %d bytes at %d of the stack, which is r10-512 to r10", verb, size, at));
+    Fail(index, absl::StrFormat("%s %d bytes at %d of the stack, which is r10-512 to r10", verb, size, at),
+         "stay inside the variable; what needs more room belongs into a map");
   }
   if (base.Is(kMapValue) && base.map != kSeveralMaps) {
     const MapSpec& spec = object_.maps[base.map];
     if (write && IsReadOnly(spec)) {
-      Fail(index, absl::StrCat("writes to ", spec.name, ", which is read only"));
+      Fail(index, absl::StrCat("writes to ", spec.name, ", which is read only"),
+           "leave away its const or BPF_F_RDONLY_PROG");
     } else if (base.offset_known && base.not_null && (at < 0 || at + size > spec.value_size)) {
-      Fail(index, absl::StrFormat("%s %d bytes at %d of a value of map %s, which has %d", verb, size, at, spec.name,
-                                  spec.value_size));
+      Fail(index,
+           absl::StrFormat("%s %d bytes at %d of a value of map %s, which has %d", verb, size, at, spec.name,
+                           spec.value_size),
+           "stay inside the value, or make its type larger");
     }
   }
   if (pointers == kPacket) return Check::kPacket;
@@ -130,7 +134,9 @@ void Analyzer::Load(uint32_t index, State* state) {
   Value& result = state->registers[insn.dst];
   if (check == Check::kContext) {
     if (reporting_) insn.imm = at;
-    if (BPF_MODE(insn.code) == kModeSignExtended) Fail(index, "reads a field of xdp_md sign-extended");
+    if (BPF_MODE(insn.code) == kModeSignExtended) {
+      Fail(index, "reads a field of xdp_md sign-extended", "read it as __u32");
+    }
     result = Value::Scalar(0, UINT32_MAX);
     if (at == 0 || at == 8) {
       result = Value();
@@ -164,7 +170,7 @@ void Analyzer::Store(uint32_t index, State* state) {
   const bool from_register = BPF_CLASS(insn.code) == BPF_STX;
   int16_t map = kSeveralMaps;
   if (from_register && state->registers[insn.src].Is(kUnset)) {
-    Fail(index, absl::StrCat("r", insn.src, " holds nothing: it is read before anything was put into it"));
+    FailUnset(index, insn.src);
   }
   const Check check = CheckFor(index, insn.dst, base, insn.off, size, true, &map);
   if (reporting_) {
@@ -185,11 +191,13 @@ void Analyzer::Atomic(uint32_t index, State* state) {
   for (const int reg : {static_cast<int>(insn.src), 0}) {
     if (reg == 0 && insn.imm != BPF_CMPXCHG) continue;
     if (state->registers[reg].Is(kUnset)) {
-      Fail(index, absl::StrCat("r", reg, " holds nothing: it is read before anything was put into it"));
+      FailUnset(index, reg);
     }
   }
-  if (base.Is(kPacket))
-    Fail(index, absl::StrCat(RegisterText(insn.dst, base), ": atomics work on map values and the stack"));
+  if (base.Is(kPacket)) {
+    Fail(index, absl::StrCat(RegisterText(insn.dst, base), ": atomics work on map values and the stack"),
+         "load, change and store what is in the packet: no other worker has it");
+  }
   int16_t map = kSeveralMaps;
   const Check check = CheckFor(index, insn.dst, base, insn.off, size, true, &map);
   if (reporting_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "xdp_emul/bpf/abstract_value.h"
 #include "xdp_emul/bpf/functions.h"
 #include "xdp_emul/bpf/instruction.h"
@@ -32,7 +33,10 @@ class Analyzer {
   void Step(uint32_t index, State* state);
   void LocalCall(uint32_t index, State* state, bool* stop);
   void Exit(const State& state, uint32_t index);
-  void Fail(uint32_t index, const std::string& what);
+  // Refuses the program at instruction `index` for `what`, of which `mend` is the way out. The first of several counts.
+  void Fail(uint32_t index, absl::string_view what, absl::string_view mend);
+  // Refuses a read of register `reg`, into which nothing was put.
+  void FailUnset(uint32_t index, int reg);
 
   // analysis_arithmetic.cc
   void Arithmetic(uint32_t index, State* state);
@@ -59,6 +63,8 @@ class Analyzer {
   void HelperCall(uint32_t index, State* state);
   bool CheckArgument(uint32_t index, const Helper& helper, int number, State* state);
   void CheckMemoryArgument(uint32_t index, const Helper& helper, int number, State* state);
+  // Refuses what is handed to `helper` as argument `number`, from 0.
+  void FailArgument(uint32_t index, const Helper& helper, int number, const Value& value, absl::string_view wanted);
   void CheckLock(uint32_t index, const Helper& helper, const Value& value);
   void Callback(const Helper& helper, State* state);
   // Where a callback may begin: the one that is known, or all whose address the program takes.

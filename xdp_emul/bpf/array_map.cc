@@ -27,7 +27,7 @@ void CopyValue(uint8_t* to, const uint8_t* from, uint32_t bytes) {
 
 absl::Status CheckShape(const MapSpec& spec) {
   if (spec.key_size != 4) {
-    return absl::InvalidArgumentError(absl::StrFormat("map %s (%s): its key has %d bytes; an index has 4: use __u32",
+    return absl::InvalidArgumentError(absl::StrFormat("map %s (%s): its key has %d bytes; an index has 4; use __u32",
                                                       spec.name, MapTypeName(spec.type), spec.key_size));
   }
   if (spec.value_size == 0) {
@@ -106,8 +106,9 @@ bool ArrayMap::NextKey(const uint8_t* key, uint8_t* next) {
 
 absl::StatusOr<std::unique_ptr<Map>> TargetArrayMap::Create(const MapSpec& spec, Epochs* epochs) {
   if (spec.value_size != 4 && spec.value_size != 8) {
-    return absl::InvalidArgumentError(absl::StrFormat("map %s (%s): its value has %d bytes; a target has 4 or 8",
-                                                      spec.name, MapTypeName(spec.type), spec.value_size));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("map %s (%s): its value has %d bytes; a target has 4 or 8; use __u32", spec.name,
+                        MapTypeName(spec.type), spec.value_size));
   }
   auto map = std::unique_ptr<TargetArrayMap>(new TargetArrayMap(spec, epochs));
   const absl::Status status = map->Allocate();

@@ -74,7 +74,8 @@ absl::Status Compile(Program* program, const FrameLayout* layout) {
         absl::StrCat("no compiler: ", reason, "; build with -Dbpf_jit=enabled and llvm-14-dev"));
   }
   const auto compile = reinterpret_cast<CompilerFunction>(dlsym(module, "halfpage_bpf_compile"));
-  if (compile == nullptr) return absl::UnavailableError(absl::StrCat(kModule, " is not of this build"));
+  if (compile == nullptr)
+    return absl::UnavailableError(absl::StrCat(kModule, " is not of this build; install both together"));
   char error[256] = "";
   if (program->reshapes() || program->holds()) layout = nullptr;
   const CompiledCode code = compile(*program, kServices, layout, error, sizeof(error));

@@ -5,6 +5,8 @@
 #include <linux/bpf.h>
 
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -52,6 +54,7 @@ class Place {
     count_ = two ? 2 : 1;
   }
   bool good() const { return first_ != nullptr; }
+  bool IsCall() const { return first_->code == (BPF_JMP | BPF_CALL); }
   void SetNumber(int number) {
     for (int i = 0; i < count_; ++i) first_[i].imm = i == 0 ? number : 0;
   }
@@ -71,7 +74,7 @@ bool AsksWhether(uint32_t kind) {
          kind == kTypeMatches;
 }
 
-void ResolveOne(const btf* types, const bpf_core_relo& relocation, Place place, std::vector<std::string>* missing) {
+void ResolveOne(const btf* types, const bpf_core_relo& relocation, Place place, std::vector<Missing>* missing) {
   if (relocation.kind == BPF_CORE_TYPE_ID_LOCAL || !place.good()) return;
   const btf_type* type = btf__type_by_id(types, relocation.type_id);
   const char* name = type != nullptr ? btf__name_by_offset(types, type->name_off) : nullptr;
@@ -80,28 +83,31 @@ void ResolveOne(const btf* types, const bpf_core_relo& relocation, Place place, 
   if (AsksWhether(relocation.kind)) return place.SetNumber(0);
   const char* field = btf__name_by_offset(types, relocation.access_str_off);
   place.SetCall(kFirstMissing + static_cast<uint32_t>(missing->size()));
-  missing->push_back(absl::StrCat("asks a running kernel for its type `", name, "` (CO-RE, field path ",
-                                  field != nullptr ? field : "?",
-                                  "), and no kernel takes part; use packet headers and xdp_md only, ask "
-                                  "bpf_core_type_exists() before, or leave out the include of vmlinux.h that makes "
-                                  "clang record this"));
+  missing->push_back({absl::StrCat("asks a running kernel for its type `", name, "` (CO-RE, field path ",
+                                   field != nullptr ? field : "?", "), and no kernel takes part"),
+                      "use packet headers and xdp_md only, ask bpf_core_type_exists() before, or leave out the include "
+                      "of vmlinux.h that makes clang record this"});
+}
+
+// The object's own types, null where it has none. The caller frees them.
+btf* TypesOf(const ElfImage& image) {
+  const absl::Span<const uint8_t> bytes = image.Section(".BTF");
+  return bytes.empty() ? nullptr : btf__new(bytes.data(), static_cast<uint32_t>(bytes.size()));
 }
 
 }  // namespace
 
-std::vector<std::string> ResolveCoreRelocations(ElfImage* image) {
-  std::vector<std::string> missing;
-  const absl::Span<const uint8_t> types_bytes = image->Section(".BTF");
+void ResolveCoreRelocations(ElfImage* image, std::vector<Missing>* missing) {
   const absl::Span<const uint8_t> extension = image->Section(".BTF.ext");
   ExtensionHeader header;
-  if (types_bytes.empty() || extension.size() < sizeof(header)) return missing;
+  if (extension.size() < sizeof(header)) return;
   memcpy(&header, extension.data(), sizeof(header));
-  if (header.header_size < sizeof(header) || header.header_size > extension.size()) return missing;
+  if (header.header_size < sizeof(header) || header.header_size > extension.size()) return;
   absl::Span<const uint8_t> left = extension.subspan(header.header_size);
-  if (header.core_offset > left.size() || header.core_size > left.size() - header.core_offset) return missing;
+  if (header.core_offset > left.size() || header.core_size > left.size() - header.core_offset) return;
   left = left.subspan(header.core_offset, header.core_size);
-  btf* types = btf__new(types_bytes.data(), static_cast<uint32_t>(types_bytes.size()));
-  if (types == nullptr) return missing;
+  btf* types = TypesOf(*image);
+  if (types == nullptr) return;
   const absl::Cleanup free_types = [types] { btf__free(types); };
   // The size of a record, then for each section its name, how many records, the records. What does not fit ends the
   // walk.
@@ -112,7 +118,7 @@ std::vector<std::string> ResolveCoreRelocations(ElfImage* image) {
     return true;
   };
   uint32_t record_size = 0;
-  if (!take(&record_size, sizeof(record_size)) || record_size < sizeof(bpf_core_relo)) return missing;
+  if (!take(&record_size, sizeof(record_size)) || record_size < sizeof(bpf_core_relo)) return;
   struct {
     uint32_t name, count;
   } section;
@@ -123,10 +129,40 @@ std::vector<std::string> ResolveCoreRelocations(ElfImage* image) {
       bpf_core_relo relocation;
       memcpy(&relocation, left.data(), sizeof(relocation));
       left.remove_prefix(record_size);
-      ResolveOne(types, relocation, Place(code, relocation.insn_off), &missing);
+      ResolveOne(types, relocation, Place(code, relocation.insn_off), missing);
     }
   }
-  return missing;
+}
+
+void ResolveKernelSymbols(ElfImage* image, std::vector<Missing>* missing) {
+  btf* types = TypesOf(*image);
+  if (types == nullptr) return;
+  const absl::Cleanup free_types = [types] { btf__free(types); };
+  const int section = btf__find_by_name_kind(types, ".ksyms", BTF_KIND_DATASEC);
+  if (section <= 0) return;
+  const btf_type* declared = btf__type_by_id(types, static_cast<uint32_t>(section));
+  std::set<std::string> names;
+  for (uint32_t i = 0; i < btf_vlen(declared); ++i) {
+    const btf_type* type = btf__type_by_id(types, btf_var_secinfos(declared)[i].type);
+    const char* name = type != nullptr ? btf__name_by_offset(types, type->name_off) : nullptr;
+    if (name != nullptr) names.insert(name);
+  }
+  for (const ElfImage::Reference& reference : image->TakeReferences(names)) {
+    Place place(reference.section, reference.offset);
+    if (!place.good()) continue;
+    const bool call = place.IsCall();
+    if (!call && reference.weak) {
+      place.SetNumber(0);
+      continue;
+    }
+    place.SetCall(kFirstMissing + static_cast<uint32_t>(missing->size()));
+    missing->push_back(
+        {absl::StrCat(call ? "calls `" : "refers to `", reference.symbol,
+                      call ? "`, a function of the kernel (kfunc)" : "`, a variable of the kernel (ksym)",
+                      ", and no kernel takes part"),
+         absl::StrCat(reference.weak ? "" : "declare it __weak and ", "ask `if (", call ? "" : "&", reference.symbol,
+                      ")` before, or use helpers and maps only")});
+  }
 }
 
 }  // namespace halfpage::bpf

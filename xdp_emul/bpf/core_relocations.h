@@ -1,10 +1,10 @@
-// What an object asks of a running kernel's types (CO-RE).
+// What an object asks of a running kernel: of its types (CO-RE), and of its functions and variables (ksyms).
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "xdp_emul/bpf/elf_image.h"
+#include "xdp_emul/bpf/object.h"
 
 namespace halfpage::bpf {
 
@@ -16,6 +16,11 @@ inline constexpr uint32_t kFirstMissing = 0x0bad0000;
 // exists (no), and calls kFirstMissing + i where its place, size or number matters; text i is what to tell who gets
 // there. Packet headers, xdp_md and the types of helpers are what they were when clang saw them. What is damaged is
 // left to libbpf.
-std::vector<std::string> ResolveCoreRelocations(ElfImage* image);
+void ResolveCoreRelocations(ElfImage* image, std::vector<Missing>* missing);
+
+// Does the same for what SEC(".ksyms") declares: the address of what is __weak is 0, as where a kernel lacks it, and
+// other uses are calls kFirstMissing + i. libbpf would leave calls without a name, and look variables up in
+// /proc/kallsyms.
+void ResolveKernelSymbols(ElfImage* image, std::vector<Missing>* missing);
 
 }  // namespace halfpage::bpf

@@ -10,6 +10,8 @@ namespace halfpage::bpf {
 namespace {
 
 constexpr int kDeepestCalls = kMostFrames;
+constexpr char kBuildAgain[] = "build the object again with clang -O2 -g -target bpf";
+constexpr char kNoKernel[] = "declare it __ksym __weak, build with -g and ask whether it is there, or do without it";
 
 class Decoder {
  public:
@@ -17,11 +19,14 @@ class Decoder {
 
   absl::StatusOr<Image> Run() {
     const std::vector<bpf_insn>& code = program_.code;
-    if (code.empty()) return absl::InvalidArgumentError(absl::StrFormat("program %s is empty", program_.name));
+    if (code.empty())
+      return absl::InvalidArgumentError(
+          absl::StrFormat("program %s is empty; let its function return a verdict", program_.name));
     if (code.size() > kMostInstructions) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("program %s has %d instructions, more than the %d that are analysed", program_.name,
-                          code.size(), kMostInstructions));
+          absl::StrFormat("program %s has %d instructions, more than the %d that are analysed; go on in another "
+                          "program by bpf_tail_call()",
+                          program_.name, code.size(), kMostInstructions));
     }
     image_.name = program_.name;
     image_.behind_devmap = program_.hook == ProgramHook::kDevmap;
@@ -39,12 +44,18 @@ class Decoder {
   }
 
  private:
-  absl::Status Fault(uint32_t index, absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrFormat("program %s: instruction %d: %s", program_.name, index, what));
+  absl::Status Fault(uint32_t index, absl::string_view what, absl::string_view mend) const {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("program %s: instruction %d: %s; %s", program_.name, index, what, mend));
+  }
+  absl::Status WritesFrame() const {
+    return Fault(at_, "r10 is the frame pointer and cannot be written", "copy it into another register first");
   }
   absl::Status Unknown(const bpf_insn& raw) const {
-    return Fault(at_, absl::StrFormat("opcode 0x%02x (dst r%d, src r%d, off %d, imm %d) does not exist", raw.code,
-                                      raw.dst_reg, raw.src_reg, raw.off, raw.imm));
+    return Fault(at_,
+                 absl::StrFormat("opcode 0x%02x (dst r%d, src r%d, off %d, imm %d) does not exist", raw.code,
+                                 raw.dst_reg, raw.src_reg, raw.off, raw.imm),
+                 kBuildAgain);
   }
 
   absl::Status DecodeOne(const bpf_insn& raw) {
@@ -55,8 +66,10 @@ class Decoder {
     insn.off = raw.off;
     insn.imm = raw.imm;
     if (raw.dst_reg > BPF_REG_10 || (raw.src_reg > BPF_REG_10 && raw.code != (BPF_LD | BPF_IMM | BPF_DW))) {
-      return Fault(at_, absl::StrFormat("register r%d does not exist; there are r0 to r10",
-                                        std::max<int>(raw.dst_reg, raw.src_reg)));
+      return Fault(
+          at_,
+          absl::StrFormat("register r%d does not exist; there are r0 to r10", std::max<int>(raw.dst_reg, raw.src_reg)),
+          kBuildAgain);
     }
     switch (BPF_CLASS(raw.code)) {
       case BPF_ALU:
@@ -78,7 +91,7 @@ class Decoder {
 
   absl::Status DecodeArithmetic(const bpf_insn& raw) {
     const uint8_t operation = BPF_OP(raw.code);
-    if (raw.dst_reg == BPF_REG_10) return Fault(at_, "r10 is the frame pointer and cannot be written");
+    if (raw.dst_reg == BPF_REG_10) return WritesFrame();
     const bool wide = BPF_CLASS(raw.code) == BPF_ALU64;
     if (operation > BPF_END || (operation == BPF_NEG && BPF_SRC(raw.code) != BPF_K)) return Unknown(raw);
     if (operation == BPF_END) {
@@ -94,10 +107,11 @@ class Decoder {
     const bool shift = operation == BPF_LSH || operation == BPF_RSH || operation == BPF_ARSH;
     if (BPF_SRC(raw.code) == BPF_K) {
       if (shift && (raw.imm < 0 || raw.imm >= (wide ? 64 : 32))) {
-        return Fault(at_, absl::StrFormat("shifts %d bits by %d", wide ? 64 : 32, raw.imm));
+        return Fault(at_, absl::StrFormat("shifts %d bits by %d", wide ? 64 : 32, raw.imm),
+                     absl::StrFormat("shift by 0 to %d", wide ? 63 : 31));
       }
       if ((operation == BPF_DIV || operation == BPF_MOD) && raw.imm == 0)
-        return Fault(at_, "divides by the constant 0");
+        return Fault(at_, "divides by the constant 0", "divide by another number");
     }
     return absl::OkStatus();
   }
@@ -113,7 +127,7 @@ class Decoder {
         return absl::OkStatus();
       }
       if (raw.src_reg == BPF_PSEUDO_KFUNC_CALL) {
-        return Fault(at_, "calls a function of the kernel (kfunc), and no kernel takes part; use helpers only");
+        return Fault(at_, "calls a function of the kernel (kfunc), and no kernel takes part", kNoKernel);
       }
       return raw.src_reg == 0 ? absl::OkStatus() : Unknown(raw);
     }
@@ -128,7 +142,7 @@ class Decoder {
   }
 
   absl::Status DecodeLoad(const bpf_insn& raw) {
-    if (raw.dst_reg == BPF_REG_10) return Fault(at_, "r10 is the frame pointer and cannot be written");
+    if (raw.dst_reg == BPF_REG_10) return WritesFrame();
     const uint8_t mode = BPF_MODE(raw.code);
     const bool extends = mode == kModeSignExtended && BPF_SIZE(raw.code) != BPF_DW;
     return mode == BPF_MEM || extends ? absl::OkStatus() : Unknown(raw);
@@ -149,8 +163,7 @@ class Decoder {
       case BPF_AND | BPF_FETCH:
       case BPF_XOR | BPF_FETCH:
       case BPF_XCHG:
-        return raw.src_reg == BPF_REG_10 ? Fault(at_, "r10 is the frame pointer and cannot be written")
-                                         : absl::OkStatus();
+        return raw.src_reg == BPF_REG_10 ? WritesFrame() : absl::OkStatus();
       case BPF_CMPXCHG:
         return absl::OkStatus();
       default:
@@ -161,13 +174,14 @@ class Decoder {
   absl::Status DecodeConstant(const bpf_insn& raw, Instruction& insn) {
     if (raw.code != (BPF_LD | BPF_IMM | BPF_DW)) {
       if (BPF_MODE(raw.code) == BPF_ABS || BPF_MODE(raw.code) == BPF_IND) {
-        return Fault(at_, "loads from the packet by LD_ABS or LD_IND, which XDP programs cannot use");
+        return Fault(at_, "loads from the packet by LD_ABS or LD_IND, which XDP programs cannot use",
+                     "read between xdp_md's data and data_end, or by bpf_xdp_load_bytes()");
       }
       return Unknown(raw);
     }
-    if (raw.dst_reg == BPF_REG_10) return Fault(at_, "r10 is the frame pointer and cannot be written");
+    if (raw.dst_reg == BPF_REG_10) return WritesFrame();
     if (at_ + 1 >= program_.code.size() || program_.code[at_ + 1].code != 0) {
-      return Fault(at_, "a 64-bit constant is cut in two: its second half is missing");
+      return Fault(at_, "a 64-bit constant is cut in two: its second half is missing", kBuildAgain);
     }
     const bpf_insn& second = program_.code[at_ + 1];
     const auto low = static_cast<uint32_t>(raw.imm);
@@ -180,7 +194,8 @@ class Decoder {
       case BPF_PSEUDO_MAP_IDX:
       case BPF_PSEUDO_MAP_IDX_VALUE:
         if (low >= object_.maps.size())
-          return Fault(at_, absl::StrFormat("refers to map %d, which does not exist", low));
+          return Fault(at_, absl::StrFormat("refers to map %d, and the object has %d", low, object_.maps.size()),
+                       kBuildAgain);
         insn.constant = raw.src_reg == BPF_PSEUDO_MAP_IDX ? Constant::kMap : Constant::kMapValue;
         insn.map = static_cast<int16_t>(low);
         insn.imm = raw.src_reg == BPF_PSEUDO_MAP_IDX ? 0 : second.imm;
@@ -191,9 +206,10 @@ class Decoder {
         insn.imm = insn.off;
         break;
       case BPF_PSEUDO_BTF_ID:
-        return Fault(at_, "refers to a variable of the kernel (ksym), and no kernel takes part");
+        return Fault(at_, "refers to a variable of the kernel (ksym), and no kernel takes part", kNoKernel);
       default:
-        return Fault(at_, absl::StrFormat("loads a 64-bit constant of kind %d, which needs a kernel", raw.src_reg));
+        return Fault(at_, absl::StrFormat("loads a 64-bit constant of kind %d, which needs a kernel", raw.src_reg),
+                     "refer to maps by the names that SEC(\".maps\") gives them");
     }
     ++at_;  // the second half is no instruction
     return absl::OkStatus();
@@ -210,7 +226,7 @@ class Decoder {
       const Instruction& insn = image_.code[i];
       if (!IsLocalCall(insn) && insn.constant != Constant::kFunction) continue;
       if (insn.off < 0 || insn.off >= size || image_.raw[insn.off].code == 0) {
-        return Fault(i, absl::StrFormat("calls a function at %d, where none begins", insn.off));
+        return Fault(i, absl::StrFormat("calls a function at %d, where none begins", insn.off), kBuildAgain);
       }
       starts.insert(static_cast<uint32_t>(insn.off));
     }
@@ -238,16 +254,19 @@ class Decoder {
         if (type != BPF_JMP && type != BPF_JMP32) continue;
         if (BPF_OP(insn.code) == BPF_CALL || BPF_OP(insn.code) == BPF_EXIT) continue;
         if (insn.off < static_cast<int32_t>(function.begin) || insn.off >= static_cast<int32_t>(function.end)) {
-          return Fault(i, absl::StrFormat("jumps to %d, out of its function (%d to %d)", insn.off, function.begin,
-                                          function.end - 1));
+          return Fault(i,
+                       absl::StrFormat("jumps to %d, out of its function (%d to %d)", insn.off, function.begin,
+                                       function.end - 1),
+                       kBuildAgain);
         }
         if (image_.raw[insn.off].code == 0) {
-          return Fault(i, absl::StrFormat("jumps to %d, the middle of a 64-bit constant", insn.off));
+          return Fault(i, absl::StrFormat("jumps to %d, the middle of a 64-bit constant", insn.off), kBuildAgain);
         }
       }
       const uint8_t code = image_.code[last].code;
       if (code != (BPF_JMP | BPF_EXIT) && code != (BPF_JMP | BPF_JA) && code != (BPF_JMP32 | BPF_JA)) {
-        return Fault(last, "the function runs over its end: its last instruction is neither exit nor a jump");
+        return Fault(last, "the function runs over its end: its last instruction is neither exit nor a jump",
+                     "return a verdict on each of its ways");
       }
     }
     return absl::OkStatus();
@@ -271,12 +290,16 @@ class Decoder {
       if (!IsLocalCall(insn) && insn.constant != Constant::kFunction) continue;
       const uint32_t target = IndexOf(static_cast<uint32_t>(insn.off));
       if ((*heights)[target] < 0) {
-        return Fault(i, absl::StrFormat("calls the function at %d, which is still running: recursion", insn.off));
+        return Fault(i, absl::StrFormat("calls the function at %d, which is still running: recursion", insn.off),
+                     "write a loop, or use bpf_loop()");
       }
       const absl::StatusOr<int> below = Height(target, heights);
       if (!below.ok()) return below;
       height = std::max(height, *below + 1);
-      if (height > kDeepestCalls) return Fault(i, absl::StrFormat("calls go deeper than %d functions", kDeepestCalls));
+      if (height > kDeepestCalls) {
+        return Fault(i, absl::StrFormat("calls go deeper than %d functions", kDeepestCalls),
+                     "make some of them static __always_inline");
+      }
     }
     (*heights)[function] = height;
     return height;

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "xdp_emul/bpf/core_relocations.h"
 #include "xdp_emul/bpf/instruction.h"
 
 namespace halfpage::bpf {
@@ -45,6 +46,7 @@ std::string Jump(const bpf_insn& insn, uint32_t index) {
   if (BPF_OP(insn.code) == BPF_EXIT) return "exit";
   if (BPF_OP(insn.code) == BPF_CALL) {
     if (insn.src_reg == BPF_PSEUDO_CALL) return absl::StrCat("call ", index + 1 + insn.imm);
+    if (static_cast<uint32_t>(insn.imm) >= kFirstMissing) return "what a kernel would fill in";
     return absl::StrCat("call helper#", insn.imm);
   }
   const bool wide = BPF_CLASS(insn.code) == BPF_JMP;

@@ -168,6 +168,65 @@ absl::Span<uint8_t> ElfImage::MutableSection(const std::string& name) {
   return absl::MakeSpan(bytes_).subspan(found->second.offset, found->second.size);
 }
 
+absl::Span<Elf64_Shdr> ElfImage::Headers() {
+  const auto* header = At<Elf64_Ehdr>(bytes_, 0);
+  return {At<Elf64_Shdr>(bytes_, header->e_shoff, header->e_shnum), header->e_shnum};
+}
+
+std::vector<ElfImage::Reference> ElfImage::TakeReferences(const std::set<std::string>& names) {
+  std::vector<Reference> taken;
+  const absl::Span<Elf64_Shdr> sections = Headers();
+  std::vector<Elf64_Sym*> gone;
+  for (Elf64_Shdr& relocations : sections) {
+    if (relocations.sh_type != SHT_REL || relocations.sh_info >= sections.size()) continue;
+    const Elf64_Shdr& code = sections[relocations.sh_info];
+    auto* bytes = At<uint8_t>(bytes_, code.sh_offset, code.sh_size);
+    const uint64_t entries = relocations.sh_size / sizeof(Elf64_Rel);
+    auto* entry = At<Elf64_Rel>(bytes_, relocations.sh_offset, entries);
+    Symbols symbols;
+    if ((code.sh_flags & SHF_EXECINSTR) == 0 || code.sh_type == SHT_NOBITS || bytes == nullptr || entry == nullptr ||
+        !FindSymbols(bytes_, sections.data(), sections.size(), relocations, &symbols)) {
+      continue;
+    }
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < entries; ++i) {
+      const uint64_t target = ELF64_R_SYM(entry[i].r_info);
+      Elf64_Sym* symbol = target < symbols.count ? &symbols.first[target] : nullptr;
+      if (symbol == nullptr || symbol->st_shndx != SHN_UNDEF || names.count(symbols.Name(*symbol)) == 0) {
+        entry[kept++] = entry[i];
+        continue;
+      }
+      taken.push_back({absl::MakeSpan(bytes, code.sh_size), entry[i].r_offset, symbols.Name(*symbol),
+                       ELF64_ST_BIND(symbol->st_info) == STB_WEAK});
+      gone.push_back(symbol);
+    }
+    relocations.sh_size = kept * sizeof(Elf64_Rel);
+  }
+  // A local one is nothing that libbpf would look for.
+  for (Elf64_Sym* symbol : gone) symbol->st_info = ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE);
+  return taken;
+}
+
+std::vector<std::string> ElfImage::ObjectsIn(const std::string& name) {
+  std::vector<std::string> names;
+  const auto found = sections_.find(name);
+  const absl::Span<Elf64_Shdr> sections = Headers();
+  for (uint32_t i = 0; found != sections_.end() && i < sections.size(); ++i) {
+    if (sections[i].sh_type != SHT_SYMTAB) continue;
+    Elf64_Shdr relocations = {};
+    relocations.sh_link = i;
+    Symbols symbols;
+    if (!FindSymbols(bytes_, sections.data(), sections.size(), relocations, &symbols)) continue;
+    for (uint64_t s = 0; s < symbols.count; ++s) {
+      const Elf64_Sym& symbol = symbols.first[s];
+      if (symbol.st_shndx == found->second.index && ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) {
+        names.push_back(symbols.Name(symbol));
+      }
+    }
+  }
+  return names;
+}
+
 std::vector<std::string> ElfImage::Targets(const std::string& name) const {
   const auto found = targets_.find(name);
   return found == targets_.end() ? std::vector<std::string>() : found->second;

@@ -1,8 +1,11 @@
 // The bytes of an object file, and what it puts into its program arrays and maps of maps.
 #pragma once
 
+#include <elf.h>
+
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,20 @@ class ElfImage {
 
   absl::Span<uint8_t> MutableSection(const std::string& name);
 
+  // Where code refers to an undefined symbol.
+  struct Reference {
+    absl::Span<uint8_t> section;  // of the code, valid while the image is
+    uint64_t offset = 0;          // in it, of the instruction
+    std::string symbol;
+    bool weak = false;  // may stay undefined
+  };
+
+  // Takes out of the image what code says of undefined symbols called one of `names`, and these symbols.
+  std::vector<Reference> TakeReferences(const std::set<std::string>& names);
+
+  // Names of the objects in section `name`.
+  std::vector<std::string> ObjectsIn(const std::string& name);
+
   // By slot, the map or program that the object puts into map `name`; empty where there are none.
   std::vector<std::string> Targets(const std::string& name) const;
 
@@ -34,6 +51,7 @@ class ElfImage {
   };
   absl::Status FindSections(const std::string& path);
   absl::Status TakeInitialSlots(const std::string& path);
+  absl::Span<Elf64_Shdr> Headers();
 
   std::vector<uint8_t> bytes_;
   std::map<std::string, Place> sections_;

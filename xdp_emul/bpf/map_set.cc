@@ -43,9 +43,10 @@ absl::Status MapSet::Fill(const Object& object, const MapSpec& spec, Map* map) {
       what = Find(name);
     }
     if (what == nullptr || !put(slot, what)) {
-      return absl::InvalidArgumentError(absl::StrCat(object.path, ": map ", spec.name, ": slot ", slot, " is for `",
-                                                     name, "`, which is no map of the object, or past its ",
-                                                     spec.max_entries, " entries"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(object.path, ": map ", spec.name, ": slot ", slot, " is for `", name,
+                       "`, which is no map of the object, or past its ", spec.max_entries,
+                       " entries; put maps of this file there, and as many as max_entries says"));
     }
   }
   return absl::OkStatus();

@@ -34,12 +34,10 @@ int KeepLog(libbpf_print_level level, const char* format, va_list arguments) {
   return 0;
 }
 
-// The last line that libbpf said, without its prefix.
-std::string LastReason(const std::string& log) {
+// The first line that libbpf said, without its prefix: later ones tell what failed because of it.
+std::string Reason(const std::string& log) {
   absl::string_view text = absl::StripAsciiWhitespace(log);
-  const size_t line = text.rfind('\n');
-  if (line != absl::string_view::npos) text = text.substr(line + 1);
-  text = absl::StripPrefix(text, "libbpf: ");
+  text = absl::StripPrefix(text.substr(0, text.find('\n')), "libbpf: ");
   return text.empty() ? "" : absl::StrCat(" (", text, ")");
 }
 
@@ -152,7 +150,14 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
 
   Object object;
   object.path = path;
-  object.missing = ResolveCoreRelocations(&*image);
+  ResolveCoreRelocations(&*image, &object.missing);
+  ResolveKernelSymbols(&*image, &object.missing);
+  const std::vector<std::string> old_maps = image->ObjectsIn("maps");
+  if (!old_maps.empty()) {
+    return Refused(path, absl::StrCat("section `maps` defines ", absl::StrJoin(old_maps, ", "),
+                                      " in a way that libbpf 1.0 took out; define each as a struct with __uint() and "
+                                      "__type() members in SEC(\".maps\")"));
+  }
   bpf_object_open_opts open_options = {};
   open_options.sz = sizeof(open_options);
   open_options.object_name = "halfpage";
@@ -160,7 +165,7 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
   if (raw == nullptr) {
     return Refused(path,
                    absl::StrFormat("is no BPF object that can be read: %s%s; build it with clang -O2 -g -target bpf",
-                                   strerror(errno), LastReason(log)));
+                                   strerror(errno), Reason(log)));
   }
   const absl::Cleanup close = [raw] { bpf_object__close(raw); };
 
@@ -174,8 +179,10 @@ absl::StatusOr<Object> ReadObject(const std::string& path) {
   int error = bpf_object__gen_loader(raw, &loader);
   if (error == 0) error = bpf_object__load(raw);
   if (error != 0) {
-    return Refused(path, absl::StrFormat("its references cannot be resolved without a kernel: %s%s", strerror(-error),
-                                         LastReason(log)));
+    return Refused(path,
+                   absl::StrFormat("its references cannot be resolved without a kernel: %s%s; build it with clang "
+                                   "-O2 -g -target bpf, and give __kconfig variables a __weak",
+                                   strerror(-error), Reason(log)));
   }
 
   bpf_map* map = nullptr;

@@ -52,13 +52,19 @@ struct ProgramCode {
   std::vector<bpf_insn> code;
 };
 
+// What a program asks a running kernel for: where a way leads there, the program is refused.
+struct Missing {
+  std::string what;
+  std::string mend;
+};
+
 struct Object {
   std::string path;
   std::vector<MapSpec> maps;
   std::vector<ProgramCode> programs;
   // What programs ask a running kernel for, by the number of the call that stands in the instruction's place
   // (core_relocations.h).
-  std::vector<std::string> missing;
+  std::vector<Missing> missing;
 };
 
 // Reads `path`. Programs of other kinds than XDP are left out.
