@@ -204,14 +204,7 @@ class XdpTest {
 
   uint32_t Judge() {
     if (!options_.trace) return program_->Run(state_.get());
-    program_->Begin(state_.get());
-    state_->frame_top = state_->stack;
-    state_->fuel = bpf::Program::kFuel;
-    state_->fault.kind = bpf::FaultKind::kNone;
-    state_->turns = 0;
-    const uint64_t verdict = bpf::InterpretTraced(program_->image(), state_.get(), PrintStep, nullptr);
-    bpf::LetGo(state_.get());
-    return state_->Failed() ? 0 : static_cast<uint32_t>(verdict);
+    return program_->RunTraced(state_.get(), PrintStep, nullptr);
   }
 
   void RunPacket(uint64_t number, const std::vector<uint8_t>& frame) {

@@ -17,6 +17,9 @@
 #include "xdp_emul/bpf/compile.h"
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/program.h"
+#include "xdp_emul/bpf/queue_map.h"
+#include "xdp_emul/bpf/ring_map.h"
+#include "xdp_emul/bpf/surroundings.h"
 
 namespace halfpage::bpf {
 
@@ -51,7 +54,8 @@ struct Outcome {
   Fault fault;        // of the last packet that has one
   std::string text;   // of the fault
   std::string bytes;  // of the packets afterwards
-  std::string maps;   // values of the array and the hash afterwards
+  std::string maps;   // what maps hold afterwards, records of rings among it
+  std::string sent;   // events and lines of bpf_trace_printk()
   std::string said;   // verdict, fault, and target where the verdict is redirect, of each packet
   bool compiler = true;
 };
@@ -62,8 +66,11 @@ struct Conditions {
   bool compile = false;
   bool at_start = false;  // the packet begins where its memory begins, instead of ending where that ends
   int packets = 1;
-  bool burst = false;  // all in one call of compiled code
-  int place = 0;       // maps, packets and state lie elsewhere for each number
+  bool burst = false;             // all in one call of compiled code
+  int place = 0;                  // maps, packets and state lie elsewhere for each number
+  bool filled = false;            // keys 0 and 1 are in all maps that have any, and there is a route
+  TraceFunction trace = nullptr;  // of an interpreted run
+  void* trace_to = nullptr;
 };
 
 // A frame's description, for code over bursts.
@@ -76,17 +83,82 @@ struct Described {
 inline constexpr FrameLayout kDescribed = {offsetof(Described, buffer), offsetof(Described, offset),
                                            offsetof(Described, length)};
 
-inline std::string MapBytes(const MapSet& maps) {
+// What is in a map, and what is read from it and gone.
+inline std::string MapBytes(Map* map) {
   std::string text;
-  for (const auto& map : maps.maps()) {
-    if (map->spec().type == BPF_MAP_TYPE_DEVMAP) continue;
-    std::vector<uint8_t> key(map->spec().key_size);
-    for (bool more = map->NextKey(nullptr, key.data()); more; more = map->NextKey(key.data(), key.data())) {
-      text.append(reinterpret_cast<const char*>(key.data()), key.size());
-      text.append(reinterpret_cast<const char*>(map->Lookup(key.data(), 0)), map->spec().value_size);
+  const MapSpec& spec = map->spec();
+  const auto append = [&text](const uint8_t* bytes, uint64_t size) {
+    text.append(reinterpret_cast<const char*>(bytes), size);
+  };
+  std::vector<uint8_t> key(spec.key_size);
+  std::vector<uint8_t> value(spec.value_size);
+  switch (spec.type) {
+    case BPF_MAP_TYPE_DEVMAP:
+    case BPF_MAP_TYPE_PROG_ARRAY:
+    case BPF_MAP_TYPE_PERF_EVENT_ARRAY:
+      break;
+    case BPF_MAP_TYPE_RINGBUF: {
+      auto* const ring = static_cast<RingMap*>(map);
+      text = absl::StrCat(ring->Query(BPF_RB_PROD_POS), ":");
+      const auto take = [](void* to, const RingMap&, const uint8_t* data, uint64_t size) {
+        static_cast<std::string*>(to)->append(reinterpret_cast<const char*>(data), size);
+      };
+      ring->Read(take, &text);
+      absl::StrAppend(&text, ":", ring->Query(BPF_RB_AVAIL_DATA));
+      break;
     }
+    case BPF_MAP_TYPE_QUEUE:
+    case BPF_MAP_TYPE_STACK:
+      while (static_cast<KeylessMap*>(map)->Next(value.data(), true) == 0) append(value.data(), value.size());
+      break;
+    case BPF_MAP_TYPE_BLOOM_FILTER:
+      for (value[0] = 0; value[0] < 80; ++value[0]) {
+        text += static_cast<KeylessMap*>(map)->Next(value.data(), false) == 0 ? '1' : '0';
+      }
+      break;
+    default:
+      for (bool more = map->NextKey(nullptr, key.data()); more; more = map->NextKey(key.data(), key.data())) {
+        append(key.data(), key.size());
+        append(map->Lookup(key.data(), 0), value.size());
+      }
   }
   return text;
+}
+
+inline std::string MapBytes(const MapSet& maps) {
+  std::string text;
+  for (const auto& map : maps.maps()) text += MapBytes(map.get());
+  return text;
+}
+
+// Puts something under the keys 0 and 1, or prefixes as long, of maps that take values, and into those without keys.
+inline void FillMaps(const MapSet& maps) {
+  for (const auto& map : maps.maps()) {
+    const MapSpec& spec = map->spec();
+    if (spec.type == BPF_MAP_TYPE_PROG_ARRAY || spec.type == BPF_MAP_TYPE_RINGBUF) continue;
+    if (spec.key_size == 0) {
+      for (const uint8_t byte : {3, 0}) {
+        const std::vector<uint8_t> value(spec.value_size, byte);
+        static_cast<KeylessMap*>(map.get())->Push(value.data(), BPF_ANY);
+      }
+      continue;
+    }
+    std::vector<uint8_t> key(spec.key_size);
+    const std::vector<uint8_t> value(spec.value_size, 3);
+    for (key[0] = 0; key[0] < 2; ++key[0]) map->UpdateAll(key.data(), value.data(), BPF_ANY);
+  }
+}
+
+// What programs send, as text.
+inline void TakeLine(void* to, const char* line) {
+  absl::StrAppend(static_cast<std::string*>(to), line, "\n");
+}
+inline void TakeEvent(void* to, const Map& map, const uint8_t* data, uint64_t size, const uint8_t* packet,
+                      uint64_t packet_bytes) {
+  auto* const text = static_cast<std::string*>(to);
+  absl::StrAppend(text, map.spec().name, " ");
+  text->append(reinterpret_cast<const char*>(data), size);
+  text->append(reinterpret_cast<const char*>(packet), packet_bytes);
 }
 
 // What became of a packet.
@@ -100,13 +172,15 @@ inline void Note(const RunState& state, uint32_t verdict, const RedirectTarget& 
   if (state.Failed()) outcome->fault = state.fault;
 }
 
-inline void RunEach(const Program& program, RunState* state, const std::vector<Described>& frames, Outcome* outcome) {
+inline void RunEach(const Program& program, RunState* state, const std::vector<Described>& frames,
+                    const Conditions& conditions, Outcome* outcome) {
   for (const Described& frame : frames) {
     state->hard_start = frame.buffer;
     state->hard_end = frame.buffer + 4096;
     state->data = state->data_meta = frame.buffer + frame.offset;
     state->data_end = state->data + frame.length;
-    outcome->verdict = program.Run(state);
+    outcome->verdict = conditions.trace == nullptr ? program.Run(state)
+                                                   : program.RunTraced(state, conditions.trace, conditions.trace_to);
     Note(*state, outcome->verdict, state->redirect, outcome);
     outcome->bytes.append(state->data, state->data_end);
   }
@@ -156,11 +230,20 @@ inline Outcome RunObject(const Object& object, const Conditions& conditions = {}
   // One of several in a row: stacks lie elsewhere too.
   const auto states = std::make_unique<RunState[]>(static_cast<size_t>(1 + conditions.place));
   RunState* const state = &states[static_cast<size_t>(conditions.place)];
+  state->print = TakeLine;
+  state->event = TakeEvent;
+  state->print_to = &outcome.sent;
+  Surroundings surroundings;
+  if (conditions.filled) {
+    EXPECT_TRUE(surroundings.AddRoute("10.0.0.0/8 dev 3 src 02:00:00:00:00:01 dst 02:00:00:00:00:02").ok());
+    FillMaps(**maps);
+    state->surroundings = &surroundings;
+  }
   (*maps)->epochs().Enter(0);
   if (conditions.burst && (*program)->runs_bursts()) {
     RunAtOnce(**program, state, frames, &outcome);
   } else {
-    RunEach(**program, state, frames, &outcome);
+    RunEach(**program, state, frames, conditions, &outcome);
   }
   (*maps)->epochs().Leave(0);
   outcome.maps = MapBytes(**maps);
@@ -195,6 +278,7 @@ inline std::string Difference(const Outcome& a, const Outcome& b) {
   hold("said", a.said, b.said);
   hold_bytes("bytes", a.bytes, b.bytes);
   hold_bytes("maps", a.maps, b.maps);
+  hold_bytes("sent", a.sent, b.sent);
   return text;
 }
 

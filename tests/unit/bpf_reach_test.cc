@@ -111,6 +111,15 @@ TEST(TailCall, WhatTheOtherProgramDoesCountsForWhoCallsIt) {
   EXPECT_FALSE((*program)->Calls(BPF_FUNC_xdp_adjust_meta));
 }
 
+// The kernel allows 33 in one run, however many runs there were before.
+TEST(TailCall, AreCountedAfreshForEachPacketTracedOrNot) {
+  const Object object = Leading(With({kTailCall, {Mov(0, 1), Exit()}}), kPass);
+  const auto ignore = [](void*, const Image&, uint32_t, const uint64_t*) {};
+  for (const TraceFunction trace : {TraceFunction{nullptr}, TraceFunction{ignore}}) {
+    EXPECT_EQ(RunObject(object, {.packets = 40, .trace = trace}).verdict, 2u);
+  }
+}
+
 TEST(Length, ZeroWhereAtLeastOneIsTakenIsAFault) {
   // r2 = 0, which the analysis does not know, and memory that begins where the packet does.
   const Code zero = With({{Copy(6, 1)}, kPacket, {Copy(1, 2), Load(BPF_W, 2, 6, 16)}});

@@ -68,6 +68,11 @@ void Program::Begin(RunState* state) const {
   PrepareRun(state);
 }
 
+uint32_t Program::RunTraced(RunState* state, TraceFunction trace, void* to) const {
+  Begin(state);
+  return Between(state, [=, this](RunState* running) { return InterpretTraced(image_, running, trace, to); });
+}
+
 uint64_t Program::RunTail(RunState* state) const {
   const Program* const before = state->program;
   state->program = this;

@@ -10,6 +10,7 @@
 #include "xdp_emul/bpf/functions.h"
 #include "xdp_emul/bpf/held.h"
 #include "xdp_emul/bpf/instruction.h"
+#include "xdp_emul/bpf/interpreter.h"
 #include "xdp_emul/bpf/map.h"
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/run_state.h"
@@ -104,16 +105,10 @@ class Program {
   // The same for several packets in a row: Begin() before the first.
   void Begin(RunState* state) const;
   uint32_t RunNext(RunState* state) const {
-    state->frame_top = state->stack;
-    state->fuel = kFuel;
-    state->fault.kind = FaultKind::kNone;
-    state->redirect.flags = RedirectTarget::kNone;
-    state->tail_calls = 0;
-    state->turns = 0;
-    const uint64_t verdict = Go(state);
-    if (holds_) LetGo(state);
-    return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
+    return Between(state, [this](RunState* running) { return Go(running); });
   }
+  // Run(), interpreted, with `trace` told of each instruction of this program but not of callbacks and other programs.
+  uint32_t RunTraced(RunState* state, TraceFunction trace, void* to) const;
 
   // Whether there is RunBurst(): not where it reshapes() or holds().
   bool runs_bursts() const { return compiled_.run_burst != nullptr; }
@@ -136,6 +131,19 @@ class Program {
   static constexpr uint32_t kMostTurns = 1 << 23;
 
  private:
+  // What a run begins and ends with, whoever makes it.
+  template <typename F>
+  uint32_t Between(RunState* state, F run) const {
+    state->frame_top = state->stack;
+    state->fuel = kFuel;
+    state->fault.kind = FaultKind::kNone;
+    state->redirect.flags = RedirectTarget::kNone;
+    state->tail_calls = 0;
+    state->turns = 0;
+    const uint64_t verdict = run(state);
+    if (holds_) LetGo(state);
+    return state->Failed() ? 0 : static_cast<uint32_t>(verdict);
+  }
   uint64_t Go(RunState* state) const { return compiled_.run != nullptr ? compiled_.run(state) : RunInterpreted(state); }
   uint64_t RunInterpreted(RunState* state) const;
 
