@@ -111,6 +111,17 @@ TEST(TailCall, WhatTheOtherProgramDoesCountsForWhoCallsIt) {
   EXPECT_FALSE((*program)->Calls(BPF_FUNC_xdp_adjust_meta));
 }
 
+// More tail calls out of functions than functions may nest, and then a callback.
+TEST(TailCall, LeavesTheStackAsItWas) {
+  Code main = {Copy(6, 1)};
+  for (int i = 0; i < 2 * kMostFrames; ++i) main = With({main, {Copy(1, 6), CallLocal(1)}});
+  main = With({main, {Mov(1, 3), FunctionOf(2, 2), Half(), Mov(3, 0), Mov(4, 0), Call(BPF_FUNC_loop), Exit()}});
+  const Code next = With({{Call(BPF_FUNC_get_smp_processor_id)}, kPass});
+  const Object object = Leading(Linked({main, With({kTailCall, {Mov(0, 1), Exit()}}), kNothing}), next);
+  EXPECT_EQ(RunObject(object).verdict, 3u);
+  ExpectSameCompiled(object);
+}
+
 // The kernel allows 33 in one run, however many runs there were before.
 TEST(TailCall, AreCountedAfreshForEachPacketTracedOrNot) {
   const Object object = Leading(With({kTailCall, {Mov(0, 1), Exit()}}), kPass);

@@ -75,9 +75,11 @@ uint32_t Program::RunTraced(RunState* state, TraceFunction trace, void* to) cons
 
 uint64_t Program::RunTail(RunState* state) const {
   const Program* const before = state->program;
+  uint8_t* const top = state->frame_top;
   state->program = this;
   const uint64_t result = Go(state);
   state->program = before;
+  state->frame_top = top;  // which a compiled program leaves where its own function had it
   return result;
 }
 
