@@ -107,7 +107,7 @@ class RandomCalls {
 
   // r`reg` = somewhere with `bytes` bytes, mostly.
   void Memory(int reg, int bytes, bool written) {
-    if (!written && Below(4) == 0) return Put({Copy(reg, 7), Add(reg, Below(6))});
+    if (!written && Below(4) == 0) return Put({Copy(reg, 7), Add(reg, Below(2) ? Below(6) : 0)});
     Put({Copy(reg, 10), Add(reg, -std::max(8, (bytes + 7) / 8 * 8) - 8 * Below(4))});
   }
 
@@ -205,7 +205,11 @@ class RandomCalls {
         case Argument::kSize:
         case Argument::kSizeOrZero:
           // What nobody knows before it runs, 0 among it.
-          Put({Below(10) == 0 ? Copy(reg, kNumber) : Mov(reg, size)});
+          if (Below(10) != 0) {
+            Put({Mov(reg, size)});
+          } else {
+            Put({Copy(reg, kNumber), Raw(BPF_ALU64 | BPF_AND | BPF_K, reg, 0, 0, Below(3) ? 3 : 4095)});
+          }
           break;
         case Argument::kFunction:
           // The context is the next argument, and which it is decides what the callback does.
@@ -233,7 +237,7 @@ class RandomCalls {
           const int bytes = fixed ? static_cast<int>(FixedBytes(kind)) : valued ? 24 : size;
           if (IsCookie(helper) && fixed) {
             Put({Copy(reg, 10), Add(reg, kIpHeader)});
-          } else if (structured && !fixed) {
+          } else if (structured && !fixed && Below(6) != 0) {
             Put({Copy(reg, 10), Add(reg, kStructure)});
           } else if (kind == Argument::kMemoryOrNull && Below(3) == 0) {
             Put({Mov(reg, size = 0)});

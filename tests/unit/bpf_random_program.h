@@ -180,12 +180,25 @@ class RandomProgram : private RandomCalls {
     jumps_.erase(std::remove_if(jumps_.begin(), jumps_.end(), arrived), jumps_.end());
   }
 
+  // A function of its own; every other one calls the one before it, deeper each time.
   void FunctionCall() {
-    code_.push_back(Mov(1, Small()));
-    code_.push_back(Mov(2, Small()));
-    functions_.push_back({Copy(0, 1), AddReg(0, 2), StoreImm(BPF_DW, 10, -16, 3), Exit()});
-    code_.push_back(CallLocal(static_cast<int>(functions_.size())));
+    Code outer = std::move(code_);
+    code_ = {Copy(6, 1), Copy(7, 2)};
+    if (Below(2)) Put({StoreImm(BPF_DW, 10, -16, 3), Store(BPF_DW, 10, 7, -8)});
+    if (Below(2)) Put({StoreImm(BPF_DW, 7, 0, 5), Load(BPF_DW, 8, 7, -8), Add(8, 1), Store(BPF_DW, 7, 8, -8)});
+    if (Below(2) && plain_ != 0) Put({Copy(1, 6), Copy(2, 10), Add(2, -16), CallLocal(plain_)});
+    if (Below(4) == 0) {
+      calls_tail_ = true;
+      Put({Copy(1, 6), MapOf(2, kProgramArray), Half(), Mov(3, Below(4)), Call(BPF_FUNC_tail_call)});
+    }
+    if (Below(6) == 0) Put({Copy(1, 6), Mov(2, Below(9) - 4), Call(BPF_FUNC_xdp_adjust_head)});
+    Put({Mov(0, Small()), Exit()});
+    functions_.push_back(std::exchange(code_, std::move(outer)));
+    plain_ = static_cast<int>(functions_.size());
+    // Its second argument is a place on the stack, mostly.
+    Put({Copy(1, 6), Copy(2, Below(6) ? 10 : kNumber), Add(2, -24), CallLocal(plain_)});
     Called('S');
+    Put({Load(BPF_W, 7, 6, 0), Load(BPF_W, 8, 6, 4)});
   }
 
   void Step() {
@@ -195,7 +208,7 @@ class RandomProgram : private RandomCalls {
     if (choice < 46) return Pointer();
     if (choice < 72) return Memory();
     if (choice < 84) return Jump();
-    if (choice < 86) return FunctionCall();
+    if (choice < 87) return FunctionCall();
     if (choice < 98 || !wild_) return AnyCall();
     bpf_insn noise;
     const uint64_t bits = random_();
@@ -205,6 +218,7 @@ class RandomProgram : private RandomCalls {
 
   static constexpr int kFar = 1000;
   static constexpr int kTurns = -184;          // of loops, counted on the stack
+  int plain_ = 0;                              // the last function that is no callback, 0 for none
   bool wild_ = false;                          // of instructions that are none, too
   std::vector<size_t> steps_;                  // where they begin
   std::vector<std::pair<size_t, int>> jumps_;  // and over how many steps they still go
@@ -235,7 +249,7 @@ inline Object RandomObject(uint64_t seed) {
     object.maps[kProgramArray].targets = {"next", "", "hand"};
     object.programs.push_back(object.programs[0]);
     object.programs.back().name = "next";
-    object.programs.back().code = RandomProgram(~seed, &object.maps).Next(1, 6, &calls_tail);
+    object.programs.back().code = RandomProgram(~seed, &object.maps).Next(1, 16, &calls_tail);
   }
   LeaveOutUnused(&object);
   return object;
