@@ -7,7 +7,6 @@
 // with a flag in ol_flags, and that is 0.
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
-#include <rte_prefetch.h>
 #include <string.h>
 
 #include <bit>
@@ -108,8 +107,8 @@ bool TrafficSource::FillChain(rte_mempool* pool, rte_mbuf* first, const Template
   if (!GetRaw(pool, segments, further)) return false;
   // What is copied meanwhile drives mbufs out of the first-level cache: each segment's lines are asked for ahead.
   for (uint32_t i = 0; i < further; ++i) {
-    rte_prefetch0_write(segments[i]);
-    rte_prefetch0_write(&segments[i]->next);
+    __builtin_prefetch(segments[i], 1);
+    __builtin_prefetch(&segments[i]->next, 1);
   }
 
   StartBuffer(first, RTE_PKTMBUF_HEADROOM, static_cast<uint16_t>(1 + further), frame.length,
