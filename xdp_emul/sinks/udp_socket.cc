@@ -1,6 +1,7 @@
 // Hot path: into a socket's queue and out of it.
 #include "xdp_emul/sinks/udp_socket.h"
 
+#include <rte_prefetch.h>
 #include <rte_ring.h>
 
 #include <cstring>
@@ -50,7 +51,7 @@ uint32_t CondensedCharge(const UdpSocket& socket, const rte_mbuf* frame, uint32_
     return socket.options.accounting == Accounting::kKernel ? charge - (frame->pkt_len - frame->data_len)
                                                             : SegmentTruesize(frame, exact);
   }
-  if (exact == nullptr || frame->pkt_len > socket.small->longest({0, 0})) return charge;
+  if (frame->pkt_len > socket.longest_small) return charge;
   const uint32_t small = ExactTruesize(frame->pkt_len);
   return 2 * small <= charge ? small : charge;
 }
@@ -94,18 +95,21 @@ void Admit(UdpLane& lane, rte_mbuf** frames, uint16_t n, Arrivals& in, uint32_t*
   const UdpSocket& socket = *lane.socket;
   const uint64_t rcvbuf = socket.options.rcvbuf;
   uint64_t held = socket.charged.load(std::memory_order_relaxed);
+  rte_mbuf* refused[kMaxBurst];
+  uint16_t refusals = 0;
+  uint16_t overfull = 0;
   for (uint16_t i = 0; i < n; ++i) {
     rte_mbuf* frame = frames[i];
     if (!ForSocket(lane, frame)) {
-      rte_pktmbuf_free(frame);
+      refused[refusals++] = frame;
       continue;
     }
     const uint32_t charge = Truesize(frame, socket.options.accounting, ExactPool(socket));
     const bool pressed = socket.options.condense && held > rcvbuf / 2;
     const uint32_t less = pressed ? CondensedCharge(socket, frame, charge) : charge;
     if (held + less > rcvbuf) {
-      lane.rcvbuf_errors.Add(1);
-      rte_pktmbuf_free(frame);
+      ++overfull;
+      refused[refusals++] = frame;
       continue;
     }
     if (pressed && less == charge) lane.condense_failed.Add(1);
@@ -114,6 +118,8 @@ void Admit(UdpLane& lane, rte_mbuf** frames, uint16_t n, Arrivals& in, uint32_t*
     in.charges[in.n] = charge;
     condensed[in.n++] = less;
   }
+  lane.rcvbuf_errors.Add(overfull);
+  rte_pktmbuf_free_bulk(refused, refusals);
 }
 
 void Condense(UdpLane& lane, Arrivals& in, const uint32_t* condensed) {
@@ -188,6 +194,15 @@ void Enqueue(UdpLane& lane, rte_mbuf** frames, uint16_t n) {
   }
 }
 
+// The frames were written on another core, and a deep queue has driven them out of its first caches.
+inline void Prefetch(rte_mbuf* const* frames, uint16_t n) {
+  for (uint16_t i = 0; i < n; ++i) {
+    rte_prefetch0(frames[i]);
+    rte_prefetch0(&frames[i]->next);
+  }
+  for (uint16_t i = 0; i < n; ++i) rte_prefetch0(rte_pktmbuf_mtod(frames[i], const void*));
+}
+
 uint16_t ReadSocket(UdpReader& reader, uint64_t now) {
   UdpSocket& socket = *reader.socket;
   const uint16_t due = reader.pace.Due(now, reader.budget);
@@ -196,6 +211,7 @@ uint16_t ReadSocket(UdpReader& reader, uint64_t now) {
       due == 0 ? 0 : rte_ring_dequeue_burst(socket.queue.get(), reinterpret_cast<void**>(frames), due, nullptr));
   reader.pace.Took(now, n, reader.budget);
   if (n == 0) return 0;
+  Prefetch(frames, n);
   uint64_t bytes = 0;
   uint64_t charge = 0;
   uint16_t local = 0;

@@ -39,6 +39,7 @@ struct UdpSocket {
   UdpSocketOptions options;
   OwnedRing queue;
   std::optional<ExactFrag> small;                // what condensed frames are copied into; none with kernel accounting
+  uint32_t longest_small = 0;                    // bytes of the longest frame that is copied there
   alignas(64) std::atomic<uint64_t> charged{0};  // never more than rcvbuf at rest
 };
 

@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<UdpSocket>> UdpSocket::Create(const UdpSocketOpti
     auto small = ExactFrag::Create(config);
     if (!small.ok()) return small.status();
     socket->small.emplace(*std::move(small));
+    socket->longest_small = socket->small->longest({0, 0});
   }
   return socket;
 }
