@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "app/config_units.h"
 #include "app/redirects.h"
@@ -65,6 +66,25 @@ absl::Status CheckFragsBehind(const ProgramConfig& behind, const ProgramConfig& 
       objects ? absl::StrCat(" (kernel: EINVAL); compile the first into ", SectionOf(hook, redirects.frags),
                              " or the other into ", SectionOf(ProgramHook::kDevice, behind.frags))
               : "; give both the same `frags`, or sections that agree"));
+}
+
+std::vector<std::string> EgressPrograms(const Config& config) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    const ProgramConfig* program = FindProgramConfig(config, name);
+    if (program != nullptr && !absl::c_linear_search(names, name)) names.push_back(name);
+  };
+  for (const ProgramConfig& program : config.programs) {
+    if (program.hook == ProgramHook::kDevmap) add(program.name);
+  }
+  for (const RedirectMapConfig& map : config.maps) {
+    if (map.kind != MapKind::kDevmap) continue;
+    for (const MapSlotConfig& slot : map.entries) add(slot.program);
+  }
+  for (const ProgramConfig& program : config.programs) {
+    for (const MapEntryConfig& entry : program.maps) add(entry.program);
+  }
+  return names;
 }
 
 }  // namespace halfpage

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "app/config.h"
@@ -23,5 +24,9 @@ absl::Status CheckBehind(const Config& config, const ProgramConfig& behind, MapK
 // programs of one kind into a map and near it: all with frags or none (bpf_prog_map_compatible, EINVAL); that holds for
 // objects. Errors: the same.
 absl::Status CheckFragsBehind(const ProgramConfig& behind, const ProgramConfig& redirects, MapKind kind);
+
+// The programs that entries of devmaps may have while a run goes on, by the numbers that they have there
+// (EgressTarget()): objects of section xdp/devmap, and built-in ones that some entry of the configuration names.
+std::vector<std::string> EgressPrograms(const Config& config);
 
 }  // namespace halfpage

@@ -47,7 +47,7 @@ void CheckForeignKeys(const RedirectMapConfig& map, const MapSlotConfig& slot, c
   refuse(map.kind != MapKind::kXskmap && !slot.sink.empty(), "sink");
   refuse(map.kind != MapKind::kCpumap && slot.worker != none.worker, "worker");
   refuse(map.kind != MapKind::kCpumap && slot.ring != none.ring, "ring");
-  refuse(map.kind != MapKind::kCpumap && !slot.program.empty(), "program");
+  refuse(map.kind == MapKind::kXskmap && !slot.program.empty(), "program");
 }
 
 void CheckSlot(const Config& config, const RedirectMapConfig& map, const MapSlotConfig& slot, const std::string& path,

@@ -138,7 +138,9 @@ void CheckPrograms(const Config& config, References& ends, References& programs,
     maps.Check(program.map, path + ".map");
     maps.Check(program.fallback_map, path + ".default_map");
     for (size_t m = 0; m < program.maps.size(); ++m) {
-      maps.Check(program.maps[m].redirect_map, absl::StrCat(path, ".maps[", m, "].redirect_map"));
+      const std::string item = absl::StrCat(path, ".maps[", m, "]");
+      maps.Check(program.maps[m].redirect_map, item + ".redirect_map");
+      programs.Check(program.maps[m].program, item + ".program");
     }
     CheckLinks(config, i, programs, faults);
     for (size_t r = 0; r < program.rules.size(); ++r) {
@@ -250,7 +252,7 @@ void CheckNames(const Config& config, FaultList& faults) {
     to_ends.Check(config.sinks[i].port, absl::StrCat("sinks[", i, "].port"));
   }
   if (whole_veth) {
-    to_programs.WarnUnused("name it as `program` of an end, or remove it");
+    to_programs.WarnUnused("name it as `program` of an end or of a map's entry, or remove it");
     to_sinks.WarnUnused("name it as `sink` of an end, or remove it");
     to_maps.WarnUnused("name it as `map` of a program that redirects, as `redirect_map` of an object's, or remove it");
   }

@@ -41,12 +41,20 @@ const ProgramConfig* Sharer(const Config& config, size_t before) {
 
 void CheckMaps(const Config& config, const ProgramConfig& program, const std::string& path, const bpf::MapSet& maps,
                FaultList& faults) {
-  std::vector<std::string> devices;
-  for (const Device& device : ListDevices(config)) devices.push_back(device.name);
+  TargetNames names;
+  for (const Device& device : ListDevices(config)) names.devices.push_back(device.name);
+  names.egress = EgressPrograms(config);
   for (size_t m = 0; m < program.maps.size(); ++m) {
     const std::string item = absl::StrCat(path, ".maps[", m, "]");
     if (faults.Touches(item)) continue;
-    const absl::Status status = FillMap(program.maps[m], devices, maps);
+    absl::Status status = FillMap(program.maps[m], names, maps);
+    const ProgramConfig* behind = FindProgramConfig(config, program.maps[m].program);
+    if (status.ok() && behind != nullptr) status = CheckBehind(config, *behind, MapKind::kDevmap);
+    const auto owner = [](const ProgramConfig& each) { return each.maps_of.empty() ? each.name : each.maps_of; };
+    for (const ProgramConfig& sharer : config.programs) {
+      const bool shares = sharer.kind == ProgramKind::kObject && owner(sharer) == owner(program);
+      if (status.ok() && behind != nullptr && shares) status = CheckFragsBehind(*behind, sharer, MapKind::kDevmap);
+    }
     if (!status.ok()) faults.Fault(item, std::string(status.message()));
   }
 }

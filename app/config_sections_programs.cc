@@ -49,6 +49,8 @@ void Describe(MapEntryConfig& entry, FieldVisitor& v) {
       Text(entry.key, {.may_be_empty = true}));
   v.Value({"value", "the same"}, Text(entry.value, {.may_be_empty = true}));
   v.Value({"device", "in place of a value: the device's interface number"}, OptionalName(entry.device, kDeviceName));
+  v.Value({"program", "with the device, in a DEVMAP or DEVMAP_HASH: judges frames before they leave (xdp/devmap)"},
+          OptionalName(entry.program));
   v.Value({"redirect_map",
            "in place of key and value: a map of the run that stands for the object's DEVMAP, XSKMAP or CPUMAP"},
           OptionalName(entry.redirect_map));
@@ -114,7 +116,8 @@ void Describe(MapSlotConfig& entry, FieldVisitor& v) {
           Number(entry.worker, {.max = 126}));
   v.Value({"ring", "kind cpumap: frames that may wait for it (kernel: qsize)"},
           Number(entry.ring, {.min = 1, .max = 32768}));
-  v.Value({"program", "kind cpumap: judges on that worker; \"\": none, everything passes"},
+  v.Value({"program",
+           "second one: kind devmap: judges before frames leave, kind cpumap: on that worker; \"\": everything passes"},
           OptionalName(entry.program));
 }
 

@@ -41,6 +41,30 @@ void CheckHeld(const SinkSnapshot& sink, std::vector<std::string>* faults) {
          absl::StrFormat("sink %s: read = freed + sent + refused", sink.name), faults);
 }
 
+// Of all redirects, the frames that did not leave for a reason.
+uint64_t RedirectErrors(const Snapshot& snapshot, Refusal reason) {
+  uint64_t sum = 0;
+  for (const DeviceSnapshot& device : snapshot.devices) sum += device.redirect_errors[static_cast<size_t>(reason)];
+  for (const LaneSnapshot& lane : snapshot.lanes) sum += lane.judged.redirect_errors[static_cast<size_t>(reason)];
+  return sum;
+}
+
+// What programs behind devmaps said, and what became of it.
+void CheckEgress(const Snapshot& snapshot, std::vector<std::string>* faults) {
+  uint64_t dropped = 0;
+  uint64_t aborted = 0;
+  for (const EgressSnapshot& egress : snapshot.egress) {
+    for (size_t a = 0; a < kXdpActions; ++a) {
+      if (a == static_cast<size_t>(XdpAction::kPass)) continue;
+      (a == static_cast<size_t>(XdpAction::kDrop) ? dropped : aborted) += egress.verdicts[a];
+    }
+    aborted -= egress.faults;
+  }
+  Expect(dropped, RedirectErrors(snapshot, Refusal::kDevmapDrop), "drop behind devmaps = errors of redirects", faults);
+  Expect(aborted, RedirectErrors(snapshot, Refusal::kDevmapAborted),
+         "aborted, tx and redirect behind devmaps - faults = errors of redirects", faults);
+}
+
 }  // namespace
 
 std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
@@ -89,6 +113,7 @@ std::vector<std::string> CheckLedger(const Snapshot& snapshot) {
   Expect(sent, sent_through, "sent by sources, tx, redirect and sinks = sent through devices, segmented frames once",
          &faults);
   Expect(passed + to_sinks, sunk, "passed + redirected to sinks = taken by sinks", &faults);
+  CheckEgress(snapshot, &faults);
   Expect(to_lanes, from_lanes, "redirected to workers = received by them + left in their rings", &faults);
   return faults;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -51,8 +52,18 @@ absl::StatusOr<bpf::Map*> MapWithValues(const NamedMap& named) {
                                                     named.name, bpf::MapTypeName(map->spec().type)));
 }
 
+// "3", "3,leave": of a map of targets, the number and the program behind it.
+std::string TargetText(const bpf::MapSpec& spec, const uint8_t* value, const TargetNames& names) {
+  std::string text = BytesText(spec.value_fields, value, spec.value_size, true);
+  uint32_t program = 0;
+  const bool devices = spec.type == BPF_MAP_TYPE_DEVMAP || spec.type == BPF_MAP_TYPE_DEVMAP_HASH;
+  if (devices && spec.value_size == sizeof(bpf_devmap_val)) memcpy(&program, value + sizeof(uint32_t), sizeof(program));
+  if (program != 0 && program <= names.egress.size()) absl::StrAppend(&text, ",", names.egress[program - 1]);
+  return text;
+}
+
 // Under ControlRead. The values that are there under `key`.
-MapEntryText TextOf(bpf::Map* map, const uint8_t* key, bool* zero) {
+MapEntryText TextOf(bpf::Map* map, const uint8_t* key, const TargetNames& names, bool* zero) {
   const bpf::MapSpec& spec = map->spec();
   MapEntryText entry;
   entry.key = BytesText(spec.key_fields, key, spec.key_size, IsArray(spec) || HoldsTargets(spec));
@@ -63,7 +74,8 @@ MapEntryText TextOf(bpf::Map* map, const uint8_t* key, bool* zero) {
     if (value == nullptr) continue;
     memcpy(copy.data(), value, copy.size());
     *zero = *zero && std::all_of(copy.begin(), copy.end(), [](uint8_t byte) { return byte == 0; });
-    entry.values.push_back(BytesText(spec.value_fields, copy.data(), copy.size(), HoldsTargets(spec)));
+    entry.values.push_back(HoldsTargets(spec) ? TargetText(spec, copy.data(), names)
+                                              : BytesText(spec.value_fields, copy.data(), copy.size(), false));
   }
   return entry;
 }
@@ -110,7 +122,8 @@ std::string MapsText(const ObjectMaps& maps) {
   return text.empty() ? "  no object is in use\n" : text;
 }
 
-absl::StatusOr<std::vector<MapEntryText>> ReadMapEntries(const NamedMap& named, size_t from, size_t most) {
+absl::StatusOr<std::vector<MapEntryText>> ReadMapEntries(const NamedMap& named, size_t from, size_t most,
+                                                         const TargetNames& names) {
   const auto found = MapWithValues(named);
   if (!found.ok()) return found.status();
   bpf::Map* map = *found;
@@ -124,36 +137,39 @@ absl::StatusOr<std::vector<MapEntryText>> ReadMapEntries(const NamedMap& named, 
   for (bool more = map->NextKey(nullptr, key.data()); more && entries.size() < most && steps-- > 0;
        more = map->NextKey(key.data(), key.data())) {
     bool zero = false;
-    MapEntryText entry = TextOf(map, key.data(), &zero);
+    MapEntryText entry = TextOf(map, key.data(), names, &zero);
     if (entry.values.empty() || (IsArray(spec) && zero)) continue;
     if (number++ >= from) entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-absl::StatusOr<MapEntryText> ReadMapEntry(const NamedMap& named, absl::string_view key_text) {
+absl::StatusOr<MapEntryText> ReadMapEntry(const NamedMap& named, absl::string_view key_text, const TargetNames& names) {
   const auto map = MapWithValues(named);
   if (!map.ok()) return map.status();
   const auto key = ParseMapBytes("", "key", key_text, (*map)->spec());
   if (!key.ok()) return key.status();
   const bpf::ControlRead reading(&named.set->epochs());
   bool zero = false;
-  MapEntryText entry = TextOf(*map, reinterpret_cast<const uint8_t*>(key->data()), &zero);
+  MapEntryText entry = TextOf(*map, reinterpret_cast<const uint8_t*>(key->data()), names, &zero);
   if (!entry.values.empty()) return entry;
   return absl::NotFoundError(absl::StrFormat("map %s has no entry %s", named.name, key_text));
 }
 
 absl::Status SetMapEntry(const NamedMap& named, const std::string& key, const std::string& value,
-                         const std::vector<std::string>& device_names) {
+                         const TargetNames& names) {
   const auto map = MapWithValues(named);
   if (!map.ok()) return map.status();
   MapEntryConfig entry;
   entry.map = named.name;
   entry.key = key;
   entry.value = value;
-  if (HoldsTargets((*map)->spec()) && std::count(device_names.begin(), device_names.end(), value) != 0)
-    entry.device = value;
-  return FillMap(entry, device_names, *named.set);
+  const size_t comma = std::min(value.find(','), value.size());
+  if (HoldsTargets((*map)->spec()) && absl::c_linear_search(names.devices, value.substr(0, comma))) {
+    entry.device = value.substr(0, comma);
+    if (comma < value.size()) entry.program = value.substr(comma + 1);
+  }
+  return FillMap(entry, names, *named.set);
 }
 
 absl::Status DeleteMapEntry(const NamedMap& named, absl::string_view key_text) {

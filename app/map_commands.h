@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "app/object_maps.h"
 
 namespace halfpage {
 
@@ -40,11 +41,12 @@ struct MapEntryText {
 
 // Entries from number `from` on, at most `most`; of arrays only those that are not all zero. Entries that come and go
 // meanwhile may be there or not.
-absl::StatusOr<std::vector<MapEntryText>> ReadMapEntries(const NamedMap& map, size_t from, size_t most);
-absl::StatusOr<MapEntryText> ReadMapEntry(const NamedMap& map, absl::string_view key);
-// A device's name in place of the value of a map of devices. For all workers.
+absl::StatusOr<std::vector<MapEntryText>> ReadMapEntries(const NamedMap& map, size_t from, size_t most,
+                                                         const TargetNames& names);
+absl::StatusOr<MapEntryText> ReadMapEntry(const NamedMap& map, absl::string_view key, const TargetNames& names);
+// In a map of devices a value may be DEVICE, or DEVICE,PROGRAM with what runs before frames leave. For all workers.
 absl::Status SetMapEntry(const NamedMap& map, const std::string& key, const std::string& value,
-                         const std::vector<std::string>& device_names);
+                         const TargetNames& names);
 absl::Status DeleteMapEntry(const NamedMap& map, absl::string_view key);
 
 }  // namespace halfpage

@@ -13,13 +13,18 @@ namespace bpf {
 class MapSet;
 }  // namespace bpf
 
-// Puts one entry into its map; a device stands for its interface number, which is its place in `device_names` + 1.
-// Errors: InvalidArgument naming map, device, key or value, and what would be right.
-absl::Status FillMap(const MapEntryConfig& entry, const std::vector<std::string>& device_names,
-                     const bpf::MapSet& maps);
+// What names in maps stand for: a device for its interface number, which is its place + 1; a program behind a devmap's
+// entry for its number among these (EgressPrograms()), + 1, too.
+struct TargetNames {
+  std::vector<std::string> devices;
+  std::vector<std::string> egress;
+};
+
+// Puts one entry into its map. Errors: InvalidArgument naming map, device, program, key or value, and what would be
+// right.
+absl::Status FillMap(const MapEntryConfig& entry, const TargetNames& names, const bpf::MapSet& maps);
 
 // All of a program's entries, in their order. Errors: the same, with program and entry.
-absl::Status FillMaps(const ProgramConfig& program, const std::vector<std::string>& device_names,
-                      const bpf::MapSet& maps);
+absl::Status FillMaps(const ProgramConfig& program, const TargetNames& names, const bpf::MapSet& maps);
 
 }  // namespace halfpage

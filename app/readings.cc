@@ -186,6 +186,14 @@ void ForEachReading(Snapshot& snapshot, const std::function<void(const Reading&)
       tell.Count("slot_frames", "Frames redirected to a slot", slot.frames, {{"key", absl::StrCat(slot.key)}});
     }
   }
+  for (EgressSnapshot& egress : snapshot.egress) {
+    const Teller tell("egress", {{"program", egress.program}}, visit);
+    tell.Verdicts("verdict_frames", "Frames by what the program behind a devmap said", egress.verdicts);
+    tell.Count("fault_frames", "Frames aborted for what the program could not do", egress.faults);
+    for (auto& [rule, count] : egress.hits) {
+      tell.Count("rule_frames", "Frames that a rule of the filter decided", count, {{"rule", rule}});
+    }
+  }
   for (SinkSnapshot& sink : snapshot.sinks) TellSink(sink, visit);
   for (ObjectReading& object : snapshot.objects) {
     const Teller tell("object", {{"program", object.name}}, visit);

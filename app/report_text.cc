@@ -124,6 +124,14 @@ std::string VerdictTable(const Snapshot& snapshot) {
   return TextTable(rows) + notes;
 }
 
+std::string VerdictsText(const std::array<uint64_t, kXdpActions>& verdicts) {
+  std::vector<std::pair<std::string, uint64_t>> counts;
+  for (int a = 0; a < kXdpActions; ++a) {
+    counts.emplace_back(XdpActionName(static_cast<XdpAction>(a)), verdicts[static_cast<size_t>(a)]);
+  }
+  return NamedCounts(counts, false);
+}
+
 // Slots of maps and where they led; what became of frames that came to other workers.
 std::string MapTable(const Snapshot& snapshot) {
   std::vector<TableRow> rows = {{"map", "kind", "key", "leads to", "frames"}};
@@ -134,18 +142,21 @@ std::string MapTable(const Snapshot& snapshot) {
                       Number(slot.frames)});
     }
   }
-  if (rows.size() == 1) return "";
+  if (rows.size() == 1 && snapshot.egress.empty()) return "";
   std::string notes;
+  for (const EgressSnapshot& egress : snapshot.egress) {
+    absl::StrAppend(&notes, "  behind devmaps, ", egress.program, ": ", VerdictsText(egress.verdicts));
+    if (egress.faults != 0) absl::StrAppend(&notes, "; faults ", egress.faults);
+    if (!egress.hits.empty()) absl::StrAppend(&notes, "; rules: ", NamedCounts(egress.hits, true));
+    absl::StrAppend(&notes, "\n");
+  }
   for (const LaneSnapshot& lane : snapshot.lanes) {
-    std::vector<std::pair<std::string, uint64_t>> counts;
-    for (int a = 0; a < kXdpActions; ++a) {
-      counts.emplace_back(XdpActionName(static_cast<XdpAction>(a)), lane.judged.verdicts[static_cast<size_t>(a)]);
-    }
     const uint64_t errors = Sum(lane.judged.tx_errors) + Sum(lane.judged.redirect_errors) + Sum(lane.judged.refused);
     absl::StrAppend(&notes, "  ", lane.judged.name, ": worker ", lane.worker, " received ", lane.judged.received, ": ",
-                    NamedCounts(counts, false), "; errors ", errors, ", left at stop ", lane.judged.left_in_ring, "\n");
+                    VerdictsText(lane.judged.verdicts), "; errors ", errors, ", left at stop ",
+                    lane.judged.left_in_ring, "\n");
   }
-  return TextTable(rows) + notes + "\n";
+  return (rows.size() == 1 ? "" : TextTable(rows)) + notes + "\n";
 }
 
 // "read 900 (0.45 Mpps), left 3 at stop; dropped: rcvbuf_errors 97; condensed 0, ...".

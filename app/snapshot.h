@@ -132,6 +132,14 @@ struct MapSnapshot {
   uint64_t everywhere = 0;  // frames for all slots
 };
 
+// A program behind entries of devmaps: what it said of frames before they left. All but pass are errors of redirects.
+struct EgressSnapshot {
+  std::string program;
+  std::array<uint64_t, kXdpActions> verdicts = {};
+  uint64_t faults = 0;  // among the aborted: what it could not do
+  std::vector<std::pair<std::string, uint64_t>> hits;
+};
+
 struct SinkSnapshot {
   std::string name;
   uint64_t frames = 0;
@@ -187,6 +195,7 @@ struct Snapshot {
   std::vector<DeviceSnapshot> devices;
   std::vector<LaneSnapshot> lanes;
   std::vector<MapSnapshot> maps;
+  std::vector<EgressSnapshot> egress;
   std::vector<SinkSnapshot> sinks;
   std::vector<ObjectReading> objects;  // programs of objects
   std::vector<PoolSnapshot> pools;

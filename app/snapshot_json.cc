@@ -55,10 +55,10 @@ Json RedirectJson(const DeviceSnapshot& device) {
           {"errors", Reasons(device.redirect_errors)}};
 }
 
-Json VerdictsJson(const DeviceSnapshot& device) {
+Json VerdictsJson(const std::array<uint64_t, kXdpActions>& counts) {
   Json verdicts = Json::object();
   for (int a = 0; a < kXdpActions; ++a) {
-    verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = device.verdicts[static_cast<size_t>(a)];
+    verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = counts[static_cast<size_t>(a)];
   }
   return verdicts;
 }
@@ -69,7 +69,7 @@ Json LaneJson(const LaneSnapshot& lane) {
           {"program", lane.judged.program},
           {"received", lane.judged.received},
           {"bytes", lane.judged.bytes},
-          {"verdicts", VerdictsJson(lane.judged)},
+          {"verdicts", VerdictsJson(lane.judged.verdicts)},
           {"tx", {{"sent", lane.judged.tx_sent}, {"errors", Reasons(lane.judged.tx_errors)}}},
           {"redirect", RedirectJson(lane.judged)},
           {"refused", Reasons(lane.judged.refused)},
@@ -86,6 +86,13 @@ Json MapJson(const MapSnapshot& map) {
     json["slots"].push_back({{"key", slot.key}, {"leads_to", slot.leads_to}, {"frames", slot.frames}});
   }
   return json;
+}
+
+Json EgressJson(const EgressSnapshot& egress) {
+  return {{"name", egress.program},
+          {"verdicts", VerdictsJson(egress.verdicts)},
+          {"faults", egress.faults},
+          {"rules", Named(egress.hits)}};
 }
 
 Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
@@ -109,7 +116,7 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
       {"up", device.up},
       {"received", device.received},
       {"bytes", device.bytes},
-      {"verdicts", VerdictsJson(device)},
+      {"verdicts", VerdictsJson(device.verdicts)},
       {"errors", Reasons(errors)},
       {"tx", {{"sent", device.tx_sent}, {"errors", Reasons(device.tx_errors)}}},
       {"redirect", RedirectJson(device)},
@@ -143,10 +150,6 @@ Json DeviceJson(const DeviceSnapshot& device, const Snapshot& snapshot) {
 }
 
 Json ObjectJson(const ObjectReading& object) {
-  Json verdicts = Json::object();
-  for (int a = 0; a < kXdpActions; ++a) {
-    verdicts[std::string(XdpActionName(static_cast<XdpAction>(a)))] = object.verdicts[static_cast<size_t>(a)];
-  }
   return {{"name", object.name},
           {"object", object.object},
           {"program", object.program},
@@ -155,7 +158,7 @@ Json ObjectJson(const ObjectReading& object) {
           {"instructions", object.instructions},
           {"frags", object.frags},
           {"runs", object.runs},
-          {"verdicts", verdicts},
+          {"verdicts", VerdictsJson(object.verdicts)},
           {"unknown", object.unknown},
           {"faults", object.faults},
           {"first_fault", object.fault},
@@ -212,6 +215,8 @@ nlohmann::ordered_json SnapshotJson(const Snapshot& snapshot) {
   for (const MapSnapshot& map : snapshot.maps) json["maps"].push_back(MapJson(map));
   json["lanes"] = Json::array();
   for (const LaneSnapshot& lane : snapshot.lanes) json["lanes"].push_back(LaneJson(lane));
+  json["egress"] = Json::array();
+  for (const EgressSnapshot& egress : snapshot.egress) json["egress"].push_back(EgressJson(egress));
   json["sinks"] = Json::array();
   for (const SinkSnapshot& sink : snapshot.sinks) {
     json["sinks"].push_back({{"name", sink.name},

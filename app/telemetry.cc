@@ -111,6 +111,7 @@ const Family& FamilyOf(const std::string& command) {
       {"workers", "workers", "lcore", {"lcore"}},
       {"maps", "maps", "name", {"name", "kind"}},
       {"lanes", "lanes", "name", {"name", "worker", "program"}},
+      {"egress", "egress", "name", {"name"}},
   };
   for (const Family& family : families) {
     if (command == family.name) return family;
@@ -170,14 +171,14 @@ int TellLedger(const Snapshot& snapshot, rte_tel_data* reply) {
 }
 
 // "MAP" or "MAP,FROM": entries by key, a value for all or one for each worker.
-int TellEntries(const ObjectMaps& maps, const char* parameters, rte_tel_data* reply) {
+int TellEntries(const ObjectMaps& maps, const TargetNames& names, const char* parameters, rte_tel_data* reply) {
   const std::pair<std::string, std::string> words =
       absl::StrSplit(parameters == nullptr ? "" : parameters, absl::MaxSplits(',', 1));
   size_t from = 0;
   if (words.first.empty() || !Number(words.second, &from)) return -EINVAL;
   const auto map = FindMap(maps, words.first);
   if (!map.ok()) return absl::IsNotFound(map.status()) ? -ENOENT : -EINVAL;
-  const auto entries = ReadMapEntries(*map, from, kPage);
+  const auto entries = ReadMapEntries(*map, from, kPage, names);
   if (!entries.ok()) return -EINVAL;
   rte_tel_data_start_array(reply, RTE_TEL_STRING_VAL);
   size_t bytes = 0;
@@ -204,7 +205,7 @@ int ListMaps(const ObjectMaps& maps, const char* parameters, rte_tel_data* reply
 int TellMaps(const Topology& topology, bool list, const char* parameters, rte_tel_data* reply) {
   int result = 0;
   const absl::Status status = topology.WithObjectMaps([&](const ObjectMaps& maps) {
-    result = list ? ListMaps(maps, parameters, reply) : TellEntries(maps, parameters, reply);
+    result = list ? ListMaps(maps, parameters, reply) : TellEntries(maps, topology.target_names(), parameters, reply);
     return absl::OkStatus();
   });
   return status.ok() ? result : -EINVAL;
@@ -269,6 +270,9 @@ absl::StatusOr<Telemetry> Telemetry::Start(const Topology& topology) {
       {"/halfpage/lanes/list", "Lanes: what maps of workers run. Parameters: none, or from which on"},
       {"/halfpage/lanes/info", "What a lane is. Parameters: NAME"},
       {"/halfpage/lanes/stats", "What a lane has counted. Parameters: NAME[,FROM]"},
+      {"/halfpage/egress/list", "Programs behind devmaps. Parameters: none, or from which on"},
+      {"/halfpage/egress/info", "What such a program is. Parameters: NAME"},
+      {"/halfpage/egress/stats", "What such a program has counted. Parameters: NAME[,FROM]"},
       {"/halfpage/workers/list", "Workers' lcores. Parameters: none, or from which on"},
       {"/halfpage/workers/info", "What a worker is. Parameters: LCORE"},
       {"/halfpage/workers/stats", "What a worker has counted. Parameters: LCORE[,FROM]"},

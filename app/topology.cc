@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "app/behind_maps.h"
 #include "app/copies.h"
 #include "app/object_maps.h"
 #include "app/plan.h"
@@ -23,6 +24,8 @@ absl::StatusOr<std::unique_ptr<Topology>> Topology::Create(const Config& config)
 
 absl::Status Topology::Build() {
   devices_ = ListDevices(config_);
+  for (const Device& device : devices_) target_names_.devices.push_back(device.name);
+  target_names_.egress = EgressPrograms(config_);
   left_in_ring_.assign(devices_.size(), 0);
   replaced_.resize(devices_.size());
   NameStages();
@@ -63,8 +66,7 @@ absl::Status Topology::BuildPools() {
 }
 
 absl::Status Topology::BuildPrograms() {
-  std::vector<std::string> names;
-  for (const Device& device : devices_) names.push_back(device.name);
+  const std::vector<std::string>& names = target_names_.devices;
   std::vector<const Program*> links;
   for (const bool chains : {false, true}) {  // chains last: they refer to the others
     for (const ProgramConfig& config : config_.programs) {
@@ -73,7 +75,7 @@ absl::Status Topology::BuildPrograms() {
           Program::Create(config, names, links, static_cast<uint32_t>(config_.lcores.workers.size()), maps_.get());
       if (!program.ok()) return program.status();
       if (program->object() != nullptr) {
-        const absl::Status status = FillMaps(config, names, program->object()->maps());
+        const absl::Status status = FillMaps(config, target_names_, program->object()->maps());
         if (!status.ok()) return status;
       }
       programs_.push_back(*std::move(program));

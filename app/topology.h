@@ -19,6 +19,7 @@
 #include "app/device.h"
 #include "app/leaks.h"
 #include "app/map_commands.h"
+#include "app/object_maps.h"
 #include "app/redirects.h"
 #include "app/snapshot.h"
 #include "app/worker.h"
@@ -92,6 +93,8 @@ class Topology {
 
   const Config& config() const { return config_; }
   const std::vector<Device>& devices() const { return devices_; }
+  // Names that stand for numbers in maps of objects, the same for the whole run.
+  const TargetNames& target_names() const { return target_names_; }
 
   // True when every source has sent all it had to; without sources, never.
   bool SourcesDone() const;
@@ -134,6 +137,7 @@ class Topology {
   absl::Status BuildQueues(Worker& worker, const WorkerConfig& config);
   void BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queue);
   void BuildMapWays(Worker& worker);
+  DeviceIndex TargetOf(const MapSlotConfig& slot) const;
   void BuildRemotes(Worker& worker, size_t number);
   void BuildSinkLanes(Worker& worker);
   absl::Status BuildHeldSink(size_t sink);
@@ -144,13 +148,17 @@ class Topology {
   void Halt(double drain_timeout);
   DeviceIndex LeavesThrough(DeviceIndex device, const Program& program) const;
   // As Origin::leaving: who is behind `device`, and its own address.
-  std::array<uint8_t, 12> LeavingAddresses(DeviceIndex device) const;
+  LeavingAddresses AddressesThrough(DeviceIndex device) const;
   // The settings of a worker that follow from `devices_` and `config_`.
   WaySettings WayInto(DeviceIndex device) const;
   SourceSettings SettingsOf(const Generator& generator) const;
   absl::StatusOr<WorkerSettings> SettingsOf(Worker& worker);
   absl::StatusOr<QueueSettings> SettingsOf(const ReceiveQueue& queue, const Program* program);
-  Counter* HitsOf(const ReceiveQueue& queue, const Program& program);
+  std::vector<EgressSettings> EgressOf(const Worker& worker);
+  // Whether some program behind an entry of a devmap may write into frames.
+  bool EgressWrites() const;
+  // Of a queue or of an EgressProgram.
+  Counter* HitsOf(const void* place, const Program& program);
   // Gives all workers their settings, waits until they have them, and frees what was replaced.
   absl::Status Publish();
   absl::Status HandOver(std::vector<WorkerSettings> settings);
@@ -189,6 +197,7 @@ class Topology {
   void FlushLanes();
   std::string NameOfTarget(DeviceIndex target) const;
   void ReadMaps(Snapshot* out) const;
+  void ReadEgress(Snapshot* out) const;
   uint64_t Received() const;
   bool WaitRounds(uint64_t rounds, uint64_t deadline_tsc) const;
   void Drain(double timeout);
@@ -205,6 +214,7 @@ class Topology {
   std::vector<uint32_t> ring_stages_;  // by the device that sends
   std::vector<Device> devices_;        // by DeviceIndex
   std::vector<PktmbufPool> pools_;
+  TargetNames target_names_;
   std::unique_ptr<RedirectMaps> maps_;
   std::vector<LaneOf> lanes_;           // parts of config_
   std::vector<OwnedRing> lane_rings_;   // by lane
@@ -219,8 +229,8 @@ class Topology {
   std::vector<std::unique_ptr<UserRings>> user_rings_;
   std::vector<uint64_t> left_in_sink_;  // by sink
   std::deque<Worker> workers_;
-  // By queue and program: one that comes back goes on counting.
-  std::map<std::pair<const ReceiveQueue*, std::string>, std::unique_ptr<Counter[]>> hits_;
+  // By place and program: one that comes back goes on counting.
+  std::map<std::pair<const void*, std::string>, std::unique_ptr<Counter[]>> hits_;
   // Of queues whose frames may have to be copied.
   struct QueueConverter {
     DeviceIndex device;

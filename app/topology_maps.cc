@@ -10,6 +10,16 @@
 
 namespace halfpage {
 
+static_assert(RTE_MAX_ETHPORTS <= kMostEgressDevices);
+
+// What a slot of a devmap leads to: a device, or one behind a program.
+DeviceIndex Topology::TargetOf(const MapSlotConfig& slot) const {
+  const DeviceIndex device = FindDevice(devices_, slot.device);
+  if (slot.program.empty()) return device;
+  const auto program = std::find(target_names_.egress.begin(), target_names_.egress.end(), slot.program);
+  return EgressTarget(static_cast<uint32_t>(program - target_names_.egress.begin()), device);
+}
+
 absl::Status Topology::BuildMaps() {
   auto maps = RedirectMaps::Create(config_.maps);
   if (!maps.ok()) return maps.status();
@@ -20,7 +30,7 @@ absl::Status Topology::BuildMaps() {
   for (size_t m = 0; m < config_.maps.size(); ++m) {
     const RedirectMapConfig& map = config_.maps[m];
     for (const MapSlotConfig& slot : map.entries) {
-      if (map.kind == MapKind::kDevmap) maps_->at(m).Put(slot.key, FindDevice(devices_, slot.device));
+      if (map.kind == MapKind::kDevmap) maps_->at(m).Put(slot.key, TargetOf(slot));
       if (map.kind == MapKind::kXskmap) maps_->at(m).Put(slot.key, SinkTarget(FindSink(slot.sink)));
       if (map.kind != MapKind::kCpumap) continue;
       maps_->at(m).Put(slot.key, LaneTarget(lane));
@@ -51,6 +61,27 @@ void Topology::BuildMapWays(Worker& worker) {
   worker.ways.first_lane_stage = LaneStage(0);
   worker.ways.copies = (whole == pools_.end() ? pools_.front() : *whole).get();
   worker.ways.routed = worker.routed.get();
+  const size_t programs = target_names_.egress.size();
+  worker.egress = std::make_unique<EgressProgram[]>(programs);
+  worker.leaving.resize(devices_.size());
+  worker.ways.egress = worker.egress.get();
+  worker.ways.egress_programs = static_cast<uint32_t>(programs);
+  worker.ways.leaving = worker.leaving.data();
+  worker.ways.devices = static_cast<uint32_t>(devices_.size());
+}
+
+std::vector<EgressSettings> Topology::EgressOf(const Worker& worker) {
+  std::vector<EgressSettings> all;
+  for (size_t e = 0; e < target_names_.egress.size(); ++e) {
+    const Program* program = FindProgram(target_names_.egress[e]);
+    all.push_back({program, HitsOf(&worker.egress[e], *program)});
+  }
+  return all;
+}
+
+bool Topology::EgressWrites() const {
+  return std::any_of(target_names_.egress.begin(), target_names_.egress.end(),
+                     [this](const std::string& name) { return FindProgram(name)->writes(); });
 }
 
 void Topology::BuildRemotes(Worker& worker, size_t number) {
@@ -97,6 +128,10 @@ void Topology::FlushLanes() {
 std::string Topology::NameOfTarget(DeviceIndex target) const {
   if (target < devices_.size()) return devices_[target].name;
   if (target < kFirstLaneTarget) return absl::StrCat("sink ", config_.sinks[target - kFirstSinkTarget].name);
+  if (IsEgressTarget(target)) {
+    return absl::StrCat(devices_[ThroughDevice(target)].name, " behind ",
+                        target_names_.egress[EgressProgramOf(target)]);
+  }
   return absl::StrCat("worker ", lanes_[target - kFirstLaneTarget].slot->worker);
 }
 
@@ -117,6 +152,21 @@ void Topology::ReadMaps(Snapshot* out) const {
       const DeviceIndex leads = map.Read(key);
       if (leads == kNoDevice && frames == 0) continue;
       to.slots.push_back({key, leads == kNoDevice ? "" : NameOfTarget(leads), frames});
+    }
+  }
+}
+
+void Topology::ReadEgress(Snapshot* out) const {
+  for (size_t e = 0; e < target_names_.egress.size(); ++e) {
+    EgressSnapshot& to = out->egress.emplace_back();
+    to.program = target_names_.egress[e];
+    const std::vector<std::string> names = FindProgram(to.program)->hit_names();
+    for (const std::string& name : names) to.hits.emplace_back(name, 0);
+    for (const Worker& worker : workers_) {
+      const EgressProgram& from = worker.egress[e];
+      for (size_t a = 0; a < kXdpActions; ++a) to.verdicts[a] += from.verdicts[a].Read();
+      to.faults += from.faults.Read();
+      for (size_t h = 0; h < names.size(); ++h) to.hits[h].second += from.hits[h].Read();
     }
   }
 }

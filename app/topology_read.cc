@@ -306,6 +306,7 @@ Snapshot Topology::Read() const {
     out.workers.push_back({worker.lcore, worker.rounds.load(std::memory_order_relaxed), worker.idle_rounds.Read()});
   }
   ReadMaps(&out);
+  ReadEgress(&out);
   for (const Program& program : programs_) {
     if (program.object() != nullptr) out.objects.push_back(program.object()->Read());
   }

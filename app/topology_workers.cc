@@ -127,7 +127,9 @@ absl::Status Topology::BuildQueues(Worker& worker, const WorkerConfig& config) {
 // What frames of a device meet on a worker, whoever received them.
 void Topology::BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queue) {
   queue.device = device;
-  queue.origin = {device + 1u, queue.queue, static_cast<uint32_t>(workers_.size() - 1), {}};
+  queue.origin.interface = device + 1u;
+  queue.origin.queue = queue.queue;
+  queue.origin.worker = static_cast<uint32_t>(workers_.size() - 1);
   queue.transmit = worker.transmit.get();
   queue.xmit = worker.xmit.data();
   queue.ways = &worker.ways;
@@ -138,9 +140,9 @@ void Topology::BuildQueue(Worker& worker, DeviceIndex device, ReceiveQueue& queu
   queue.owners = &worker.owners.back();
 }
 
-Counter* Topology::HitsOf(const ReceiveQueue& queue, const Program& program) {
+Counter* Topology::HitsOf(const void* place, const Program& program) {
   if (program.hit_counters() == 0) return nullptr;
-  std::unique_ptr<Counter[]>& hits = hits_[{&queue, program.name()}];
+  std::unique_ptr<Counter[]>& hits = hits_[{place, program.name()}];
   if (hits == nullptr) hits = std::make_unique<Counter[]>(program.hit_counters());
   return hits.get();
 }
@@ -160,8 +162,8 @@ DeviceIndex Topology::LeavesThrough(DeviceIndex device, const Program& program) 
   return onward ? FindDevice(devices_, config_.sinks[sink].port) : device;
 }
 
-std::array<uint8_t, 12> Topology::LeavingAddresses(DeviceIndex device) const {
-  std::array<uint8_t, 12> addresses = {};
+LeavingAddresses Topology::AddressesThrough(DeviceIndex device) const {
+  LeavingAddresses addresses = {};
   const uint16_t port = devices_[device].port;
   const MacAddress peer = devices_[device].eth_peer.value_or(MacAddress{2, 0, 0, 0, 0, static_cast<uint8_t>(port)});
   std::copy(peer.begin(), peer.end(), addresses.begin());
@@ -177,10 +179,10 @@ absl::StatusOr<QueueSettings> Topology::SettingsOf(const ReceiveQueue& queue, co
   settings.stopped = queue.from_outside && !device.up;
   settings.program = program;
   if (settings.program == nullptr) return settings;
-  settings.hits = HitsOf(queue, *settings.program);
+  settings.hits = HitsOf(&queue, *settings.program);
   settings.reshapes = settings.program->reshapes();
-  settings.leaving = LeavingAddresses(LeavesThrough(queue.device, *program));
-  ConverterConfig config = ConverterOf(device, settings.program->writes(), settings.program->frags());
+  settings.leaving = AddressesThrough(LeavesThrough(queue.device, *program));
+  ConverterConfig config = ConverterOf(device, settings.program->writes() || EgressWrites(), settings.program->frags());
   if (!NeedsConverter(config)) return settings;
   for (const std::string& pool : device.copy.pools) config.pools.push_back(FindPool(pool));
   auto converter = Converter::Create(config);
@@ -208,6 +210,8 @@ absl::StatusOr<WorkerSettings> Topology::SettingsOf(Worker& worker) {
   settings.budget = static_cast<uint16_t>(config_.measure.budget);
   settings.bulk = static_cast<uint16_t>(config_.measure.bulk);
   for (DeviceIndex device = 0; device < devices_.size(); ++device) settings.ways.push_back(WayInto(device));
+  settings.egress = EgressOf(worker);
+  for (DeviceIndex device = 0; device < devices_.size(); ++device) settings.leaving.push_back(AddressesThrough(device));
   for (const Generator& generator : worker.generators) settings.sources.push_back(SettingsOf(generator));
   for (size_t q = 0; q < worker.queues.size(); ++q) {
     auto queue = SettingsOf(worker.queues[q], FindProgram(devices_[worker.queues[q].device].program));

@@ -68,6 +68,8 @@ struct Worker {
   std::vector<SinkLane*> sink_lanes;                           // by sink
   std::unique_ptr<CpuLane[]> lanes;                            // by lane
   std::unique_ptr<Counter[]> routed;                           // by map target
+  std::unique_ptr<EgressProgram[]> egress;                     // as TargetNames::egress
+  std::vector<LeavingAddresses> leaving;                       // by DeviceIndex
   std::deque<CpuQueue> remotes;                                // lanes that lead to this worker
   std::vector<size_t> remote_lanes;                            // their numbers
   std::vector<std::unique_ptr<ReceiveQueue[]>> remote_queues;  // of each of them, by DeviceIndex

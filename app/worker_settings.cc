@@ -40,6 +40,11 @@ void Adopt(Worker& worker, const WorkerSettings& settings) {
     way.xdp_closed = from.xdp_closed;
     way.closed = from.closed;
   }
+  for (size_t e = 0; e < settings.egress.size(); ++e) {
+    worker.egress[e].program = settings.egress[e].program;
+    worker.egress[e].hits = settings.egress[e].hits;
+  }
+  std::copy(settings.leaving.begin(), settings.leaving.end(), worker.leaving.begin());
   for (size_t g = 0; g < settings.sources.size(); ++g) {
     Generator& generator = worker.generators[g];
     generator.burst = settings.sources[g].burst;

@@ -5,10 +5,10 @@
 // every worker has acknowledged.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "xdp_emul/egress_program.h"
 #include "xdp_emul/receive_queue.h"
 #include "xdp_emul/sinks/pace.h"
 
@@ -23,8 +23,14 @@ struct QueueSettings {
   Converter* converter = nullptr;
   bool look_at_simple = false;
   bool reshapes = false;
-  bool stopped = false;                  // its port is
-  std::array<uint8_t, 12> leaving = {};  // as Origin::leaving
+  bool stopped = false;  // its port is
+  LeavingAddresses leaving = {};
+};
+
+// Of a program behind entries of devmaps.
+struct EgressSettings {
+  const Program* program = nullptr;
+  Counter* hits = nullptr;
 };
 
 // Of the way into a device.
@@ -49,6 +55,8 @@ struct WorkerSettings {
   std::vector<QueueSettings> queues;                // as Worker::queues
   std::vector<std::vector<QueueSettings>> remotes;  // as Worker::remote_queues, each by DeviceIndex
   std::vector<WaySettings> ways;                    // by DeviceIndex
+  std::vector<EgressSettings> egress;               // as Worker::egress
+  std::vector<LeavingAddresses> leaving;            // by DeviceIndex
   std::vector<SourceSettings> sources;              // as Worker::generators
   uint16_t budget = 64;
   uint16_t bulk = 16;

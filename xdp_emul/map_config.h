@@ -25,7 +25,7 @@ struct MapSlotConfig {
   std::string sink;     // kXskmap: of kind user
   uint32_t worker = 0;  // kCpumap: in the configuration's order
   uint32_t ring = 256;  // kCpumap: frames that may wait for it (kernel: qsize)
-  std::string program;  // kCpumap: judges on that worker; empty: everything passes
+  std::string program;  // kDevmap: judges before frames leave; kCpumap: on that worker; empty: everything passes
 };
 
 struct RedirectMapConfig {

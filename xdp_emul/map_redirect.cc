@@ -43,8 +43,10 @@ void ToDirect(ReceiveQueue& queue, DeviceIndex target, rte_mbuf** frames, uint16
     RedirectToDevice(queue, target, frames, n, facts);
   } else if (target < kFirstLaneTarget) {
     ToSink(queue, target - kFirstSinkTarget, frames, n);
-  } else if (target < kFirstMapTarget) {
+  } else if (target < kFirstEgressTarget) {
     ToLane(queue, target - kFirstLaneTarget, frames, n, facts);
+  } else if (IsEgressTarget(target)) {
+    RedirectThrough(queue, EgressProgramOf(target), ThroughDevice(target), frames, n, facts);
   } else {
     Refuse(queue, Refusal::kBadTarget, frames, n, facts);
   }
@@ -69,7 +71,7 @@ void ToAll(ReceiveQueue& queue, const RedirectMap& map, bool exclude_ingress, rt
   DeviceIndex last = kNoDevice;
   for (uint32_t key = 0; key < map.size(); ++key) {
     const DeviceIndex to = map.Read(key);
-    if (to == kNoDevice || (exclude_ingress && to == queue.device)) continue;
+    if (to == kNoDevice || (exclude_ingress && ThroughDevice(to) == queue.device)) continue;
     queue.ways->routed[map.Slot(key) - kFirstMapTarget].Add(n);
     if (last != kNoDevice) ToCopies(queue, last, frames, n);
     last = to;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xdp_emul/cpu_ring.h"
+#include "xdp_emul/egress_program.h"
 #include "xdp_emul/maps.h"
 #include "xdp_emul/receive_queue.h"
 
@@ -15,7 +16,11 @@ struct MapWays {
   uint32_t first_sink_stage = 0;     // owner stamps: of sink 0, the others follow
   uint32_t first_lane_stage = 0;     // of lane 0's ring
   rte_mempool* copies = nullptr;     // buffers for what is sent to several devices
-  Counter* routed = nullptr;         // frames redirected, by target - kFirstMapTarget
+  EgressProgram* egress = nullptr;   // behind entries of devmaps, by number
+  uint32_t egress_programs = 0;
+  const LeavingAddresses* leaving = nullptr;  // by DeviceIndex
+  uint32_t devices = 0;
+  Counter* routed = nullptr;  // frames redirected, by target - kFirstMapTarget
 };
 
 // Sends a burst to `target`, a number that is no device's: frames as in Send(). Counts in the queue's counters:

@@ -50,11 +50,11 @@ RedirectMap* RedirectMaps::Find(absl::string_view name) const {
 
 bool RedirectMaps::Leads(DeviceIndex target, DeviceIndex to) const {
   const RedirectMap* map = Of(target);
-  if (map == nullptr) return target == to && to != kNoDevice;
+  if (map == nullptr) return ThroughDevice(target) == to && to != kNoDevice;
   const uint32_t key = map->KeyOf(target);
-  if (key < map->size()) return map->Read(key) == to;
+  if (key < map->size()) return ThroughDevice(map->Read(key)) == to;
   for (uint32_t slot = 0; slot < map->size(); ++slot) {
-    if (map->Read(slot) == to) return true;
+    if (ThroughDevice(map->Read(slot)) == to) return true;
   }
   return false;
 }

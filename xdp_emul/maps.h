@@ -1,9 +1,10 @@
 // Redirect maps, as the kernel's DEVMAP, XSKMAP and CPUMAP: slots that lead to devices, to a user's rings or to other
 // workers.
 //
-// A verdict's target is a number of 16 bits (Verdicts::target). Direct numbers say where a frame goes: a device, a sink
-// or a lane to another worker. The numbers behind them stand for slots of maps, which are looked up when frames leave,
-// so that a slot may be changed while workers run. An empty slot, or a key past the map's end, is bad_target.
+// A verdict's target is a number of 16 bits (Verdicts::target). Direct numbers say where a frame goes: a device, a
+// device behind a program, a sink or a lane to another worker. The numbers behind them stand for slots of maps, which
+// are looked up when frames leave, so that a slot may be changed while workers run. An empty slot, or a key past the
+// map's end, is bad_target.
 //
 // A program that has a map and a key says `map->Slot(key)` as target. One that must know whether the slot leads
 // anywhere (bpf_redirect_map() gives back another verdict where it does not) asks Read() first.
@@ -23,15 +24,35 @@
 namespace halfpage {
 
 // Ranges of target numbers behind those of devices.
-inline constexpr DeviceIndex kFirstSinkTarget = 0x100;  // + number of the sink in the configuration
-inline constexpr DeviceIndex kFirstLaneTarget = 0x500;  // + number of the lane: entries of all cpumaps in their order
-inline constexpr DeviceIndex kFirstMapTarget = 0x600;   // slots
+inline constexpr DeviceIndex kFirstSinkTarget = 0x100;    // + number of the sink in the configuration
+inline constexpr DeviceIndex kFirstLaneTarget = 0x500;    // + number of the lane: entries of all cpumaps in their order
+inline constexpr DeviceIndex kFirstEgressTarget = 0x600;  // + program behind the slot * 32 + device
+inline constexpr DeviceIndex kFirstMapTarget = 0x1600;    // slots
+inline constexpr uint32_t kMostEgressDevices = 32;        // DPDK has no more ports
+inline constexpr uint32_t kMostEgressPrograms = (kFirstMapTarget - kFirstEgressTarget) / kMostEgressDevices;
 
 constexpr DeviceIndex SinkTarget(size_t sink) {
   return static_cast<DeviceIndex>(kFirstSinkTarget + sink);
 }
 constexpr DeviceIndex LaneTarget(size_t lane) {
   return static_cast<DeviceIndex>(kFirstLaneTarget + lane);
+}
+
+// Through a device, but before that by a program of this number; kNoDevice past the ranges.
+constexpr DeviceIndex EgressTarget(uint32_t program, DeviceIndex device) {
+  return program < kMostEgressPrograms && device < kMostEgressDevices
+             ? static_cast<DeviceIndex>(kFirstEgressTarget + program * kMostEgressDevices + device)
+             : kNoDevice;
+}
+constexpr bool IsEgressTarget(DeviceIndex direct) {
+  return direct >= kFirstEgressTarget && direct < kFirstMapTarget;
+}
+constexpr uint32_t EgressProgramOf(DeviceIndex egress) {
+  return (egress - kFirstEgressTarget) / kMostEgressDevices;
+}
+// The device that a direct number leads through in the end; of others the number itself.
+constexpr DeviceIndex ThroughDevice(DeviceIndex direct) {
+  return IsEgressTarget(direct) ? static_cast<DeviceIndex>((direct - kFirstEgressTarget) % kMostEgressDevices) : direct;
 }
 
 class RedirectMap {
@@ -93,7 +114,7 @@ class RedirectMaps {
     const size_t number = target - size_t{kFirstMapTarget};
     return number < owners_.size() ? owners_[number] : nullptr;
   }
-  // Whether a redirect to `target` may end at the direct number `to`, as slots stand now.
+  // Whether a redirect to `target` may end at the direct number `to`, as slots stand now, behind a program or not.
   bool Leads(DeviceIndex target, DeviceIndex to) const;
 
  private:

@@ -105,11 +105,16 @@ DeviceIndex ObjectProgram::TargetOf(const bpf::RedirectTarget& redirect, uint32_
       return binding.by->Slot(static_cast<uint32_t>(redirect.key));
     }
     if ((redirect.flags & BPF_F_BROADCAST) != 0) return kNoDevice;
+    const bpf::MapSpec& spec = redirect.map->spec();
+    if (spec.type != BPF_MAP_TYPE_DEVMAP && spec.type != BPF_MAP_TYPE_DEVMAP_HASH) return kNoDevice;  // nobody there
     const auto key = static_cast<uint32_t>(redirect.key);
     const uint8_t* value = redirect.map->Lookup(reinterpret_cast<const uint8_t*>(&key), worker);
-    uint32_t stored = 0;
-    if (value != nullptr) memcpy(&stored, value, sizeof(stored));
-    interface = stored;
+    uint32_t stored[2] = {};  // struct bpf_devmap_val
+    if (value != nullptr) memcpy(stored, value, std::min<size_t>(spec.value_size, sizeof(stored)));
+    interface = stored[0];
+    if (stored[1] != 0 && interface - 1 < devices_) {
+      return EgressTarget(stored[1] - 1, static_cast<DeviceIndex>(interface - 1));
+    }
   }
   return interface - 1 < devices_ ? static_cast<DeviceIndex>(interface - 1) : kNoDevice;
 }
@@ -220,6 +225,7 @@ int ObjectProgram::Run(const Program& owner, rte_mbuf* const* frames, uint16_t n
   Lane& lane = lanes_[from.worker];
   lane.state.ingress_ifindex = from.interface;
   lane.state.rx_queue_index = from.queue;
+  lane.state.egress_ifindex = from.egress;
   program_->Begin(&lane.state);
   const bool timed = ++lane.bursts % kTimedEvery == 0;
   maps_->epochs().Enter(from.worker);

@@ -34,6 +34,7 @@ struct Origin {
   uint32_t interface = 0;  // DeviceIndex + 1, so that 0 is none
   uint32_t queue = 0;      // of receiving
   uint32_t worker = 0;     // from 0
+  uint32_t egress = 0;     // behind a devmap's entry: the interface that frames leave by
   // Destination and source MAC address of what leaves as the program says; kForward writes them.
   uint8_t leaving[12] = {};
 };

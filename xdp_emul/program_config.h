@@ -58,6 +58,7 @@ struct MapEntryConfig {
   std::string key;
   std::string value;         // or
   std::string device;        // DEVMAP, DEVMAP_HASH, and any map that holds interface numbers; or
+  std::string program;       // with the device, of the first two: judges frames before they leave
   std::string redirect_map;  // DEVMAP, XSKMAP, CPUMAP: this map of the run in the object's place, without a key
 };
 

@@ -19,8 +19,10 @@ enum class Refusal : uint8_t {
   kAdjustTail,        // the same at its end
   kBadTarget,         // redirected to a device that is not there
   kProgramFault,      // a program did what it may not do
+  kDevmapDrop,        // the program behind a devmap's entry said drop
+  kDevmapAborted,     // it said what is neither pass nor drop (kernel: xdp_exception)
 };
-inline constexpr int kRefusals = 11;
+inline constexpr int kRefusals = 13;
 
 // "ring_full", "mtu", "frags_unsupported", ...
 absl::string_view RefusalName(Refusal refusal);

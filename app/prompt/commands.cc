@@ -108,7 +108,8 @@ const std::vector<Command>& Commands() {
        ShowBpf},
       {"bpf", "bpf map dump <map>", "entries of a map, or of PROGRAM/MAP; of arrays those that are not 0", MapEdit},
       {"bpf", "bpf map get|delete <map> <key>", "one entry; keys are written as in the configuration", MapEdit},
-      {"bpf", "bpf map set <map> <key> <value>", "an entry, for all workers; frames go on meanwhile", MapEdit},
+      {"bpf", "bpf map set <map> <key> <value>",
+       "an entry, for all workers; frames go on meanwhile; of a devmap also DEVICE or DEVICE,PROGRAM", MapEdit},
   };
   return commands;
 }

@@ -28,19 +28,18 @@ absl::Status ShowBpf(Session& session, const Words& words) {
 }
 
 absl::Status MapEdit(Session& session, const Words& words) {
-  std::vector<std::string> names;
-  for (const Device& device : session.topology.devices()) names.push_back(device.name);
+  const TargetNames names = session.topology.target_names();
   return session.topology.WithObjectMaps([&](const ObjectMaps& maps) {
     const auto map = FindMap(maps, words[3]);
     if (!map.ok()) return map.status();
     if (words[2] == "set") return SetMapEntry(*map, words[4], words[5], names);
     if (words[2] == "delete") return DeleteMapEntry(*map, words[4]);
     if (words[2] == "get") {
-      const auto entry = ReadMapEntry(*map, words[4]);
+      const auto entry = ReadMapEntry(*map, words[4], names);
       if (entry.ok()) session.out += EntryLine(*entry);
       return entry.status();
     }
-    const auto entries = ReadMapEntries(*map, 0, SIZE_MAX);
+    const auto entries = ReadMapEntries(*map, 0, SIZE_MAX, names);
     if (!entries.ok()) return entries.status();
     for (const MapEntryText& entry : *entries) session.out += EntryLine(entry);
     absl::StrAppend(&session.out, "  ", entries->size(), entries->size() == 1 ? " entry" : " entries", "\n");

@@ -20,7 +20,7 @@ pools:
 '''
 PAIRS = '''veth:
   - {name: a, ends: [{name: veth0, program: gate, sink: passed, mtu: MTU}, {name: veth1, sink: back, mtu: MTU, gro: true}]}
-  - {name: b, ends: [{name: veth2}, {name: veth3, sink: over, gro: true}]}
+  - {name: b, ends: [{name: veth2, mtu: MTU}, {name: veth3, sink: over, gro: true, mtu: MTU}]}
 sinks:
   - {name: passed, kind: pcap, file: passed.pcap}
   - {name: back, kind: pcap, file: back.pcap}
@@ -251,6 +251,10 @@ def second(function, of='steer', name='outs', kind='devmap', leads='device: veth
 @tap.subtest('a program runs where its section says: others are refused, with section, place and the way out')
 def _():
     place = 'maps[0].entries[0].program'
+    def own(entry):
+        return (f'  - {{name: gate, kind: object, object: {BEHIND}, function: steer, maps: [{entry}]}}\n'
+                f'  - {{name: second, kind: object, object: {BEHIND}, function: leave}}\n')
+
     cases = [
         (f'  - {{name: gate, kind: object, object: {BEHIND}, function: leave}}\n',
          ('veth[0].ends[0].program', '`gate` is of section xdp/devmap', '`veth0` is one', 'entry of a devmap', 'into section xdp')),
@@ -258,12 +262,17 @@ def _():
          ('`gate` is of section xdp.frags/cpumap', 'entry of a cpumap', 'into section xdp.frags')),
         (f'  - {{name: one, kind: object, object: {BEHIND}, function: leave}}\n  - {{name: gate, kind: chain, programs: [one]}}\n',
          ('programs[1].programs[0]', '`one` is of section xdp/devmap', 'in no chain')),
-        (second('steer', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'), (place, '`second` is of section xdp,', 'compile it')),
+        (second('arrive'), (place, '`second` is of section xdp/cpumap', 'a devmap is of section xdp/devmap', 'compile it')),
+        (second('steer'), (place, '`second` is of section xdp,', 'a devmap is of section xdp/devmap')),
         (second('leave', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'),
          (place, '`second` is of section xdp/devmap', 'a cpumap is of section xdp/cpumap')),
-        (second('arrive_frags', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0'),
-         (place, '`second` is of section xdp.frags/cpumap', '`gate` is of section xdp,',
-          'compile the first into xdp/cpumap or the other into xdp.frags')),
+        (second('leave_frags'), (place, '`second` is of section xdp.frags/devmap', '`gate` is of section xdp,',
+                                 'compile the first into xdp/devmap or the other into xdp.frags')),
+        (second('leave', 'steer_frags'), (place, 'compile the first into xdp.frags/devmap or the other into xdp')),
+        (own('{map: outs, key: 0, device: veth2, program: gate}'), ('programs[0].maps[0]', '`gate` is of section xdp,')),
+        (own('{map: outs, key: 0, program: second}'), ('programs[0].maps[0]', 'no `device` is named')),
+        (own('{map: narrow, key: 0, device: veth2, program: second}'), ('programs[0].maps[0]', 'struct bpf_devmap_val')),
+        (own('{map: outs, key: 0, device: veth2, program: secnd}'), ('programs[0].maps[0].program', 'no program named `secnd`')),
     ]
     for programs, words in cases:
         with scratch() as folder:
@@ -277,6 +286,84 @@ def _():
         other = f'  - {{name: other, kind: object, object: {BEHIND}, function: leave}}\n'
         ended = typed(folder, ['xdp replace veth0 other', 'quit'], second('arrive', 'steer_cpus', 'cpus', 'cpumap', 'worker: 0').replace('maps:\n', other + 'maps:\n'), '--keep-going')
     tap.expect('`other` is of section xdp/devmap' in ended.err, ended)
+
+
+def steered(last, verdict, length=60):
+    """A frame whose slot is `last` and of which the program behind it says `verdict`."""
+    return sent_by(last)[:14] + bytes([verdict]) + bytes(length - 15)
+
+
+def left(frame, ingress, egress):
+    """What the second program makes of a frame: where it came from, and where it goes."""
+    return frame[:4] + bytes([ingress, egress]) + frame[6:]
+
+
+def programs(*functions):
+    return ''.join(f'  - {{name: {name}, kind: object, object: {BEHIND}, function: {function}, jit: JIT{more}}}\n'
+                   for name, function, more in functions)
+
+
+@tap.subtest("behind a devmap's entry a second program sees each frame before it leaves, and only its pass lets it go")
+def _():
+    frames = [steered(0, verdict) for verdict in (2, 1, 0, 3, 4, 7, 9, 2)] + [steered(1, 1), steered(5, 2)]
+    for name, of in (('outs', 'steer'), ('outs_by_key', 'steer_by_key')):
+        entries = f', maps: [{{map: {name}, key: 0, device: veth2, program: second}}, {{map: {name}, key: 1, device: veth2}}]'
+        report, files = run_both(programs(('gate', of, entries), ('second', 'leave', '')), frames)
+        tap.expect(verdicts(report) == {'redirect': 9, 'drop': 1}, verdicts(report))
+        tap.expect(files['over'] == [left(frames[0], 1, 3), left(frames[7], 1, 3), frames[8]], files['over'])
+        errors = {reason: count for reason, count in report['devices'][0]['redirect']['errors'].items() if count}
+        tap.expect(errors == {'devmap_drop': 1, 'devmap_aborted': 4, 'program_fault': 1}, errors)
+        tap.expect(report['devices'][0]['redirect']['sent'] == 3 and sum(report['devices'][0]['faults'].values()) == 0, report['devices'][0])
+        said = {'pass': 2, 'drop': 1, 'aborted': 3, 'tx': 1, 'redirect': 1}
+        tap.expect(report['egress'] == [{'name': 'second', 'verdicts': said, 'faults': 1, 'rules': {}}], report['egress'])
+        view = report['objects'][1]
+        tap.expect((view['runs'], view['unknown'], view['faults']) == (8, 1, 1), view)
+
+
+@tap.subtest('behind each entry of a broadcast runs its own program, over its own copy')
+def _():
+    frames = [steered(0, verdict, length) for verdict, length in ((2, 60), (1, 60), (2, 3000))]
+    report, files = run_both(
+        programs(('gate', 'everywhere', ', maps: [{map: outs, redirect_map: ways}]'), ('second', 'leave_frags', '')) +
+        'maps:\n  - name: ways\n    entries: [{key: 0, device: veth0, program: second}, {key: 1, device: veth2},\n'
+        '              {key: 2, device: veth2, program: second}, {key: 5, device: veth2, program: second}]\n', frames, mtu=4096)
+    changed = [left(frame, 1, 3) for frame in frames]
+    tap.expect(sorted(files['over']) == sorted(frames + 2 * [changed[0], changed[2]]), [len(frame) for frame in files['over']])
+    tap.expect(report['devices'][0]['redirect']['errors']['devmap_drop'] == 2, report['devices'][0])
+    tap.expect(report['devices'][0]['redirect']['copies'] == 6 and report['egress'][0]['verdicts']['pass'] == 4, report)
+    tap.expect(report['maps'][0]['slots'][2]['leads_to'] == 'veth2 behind second', report['maps'])
+
+
+@tap.subtest('a second program may give frames other lengths, and a built-in one may be behind a map, too')
+def _():
+    frames = [captures.udp(b'x' * 30, 5000, port) for port in (9, 53, 80)]
+    tagged = [frame[:12] + bytes([0x81, 0, 0, 3]) + frame[12:] for frame in frames]
+    report, files = run_both(
+        programs(('second', 'leave_tagged', '')) +
+        '  - {name: gate, kind: filter, rules: [{destination_port: 9, verdict: redirect, map: ways, key: 1}], default: redirect,\n'
+        '     default_map: ways}\n  - {name: web, kind: filter, rules: [{name: http, destination_port: 80, verdict: drop}]}\n'
+        '  - {name: addressed, kind: forward, mode: mac}\n'
+        'maps:\n  - {name: ways, entries: [{key: 0, device: veth2, program: web}, {key: 1, device: veth2, program: second}]}\n', frames)
+    tap.expect(files['over'] == [tagged[0], frames[1]] or files['over'] == [frames[1], tagged[0]], files['over'])
+    tap.expect(report['egress'][1]['rules'] == {'http': 1, 'default': 1}, report['egress'])
+    tap.expect(report['devices'][0]['redirect']['errors']['devmap_drop'] == 1, report['devices'][0])
+
+
+@tap.subtest('an entry gets and loses its second program from the prompt, by name; what cannot run there says so')
+def _():
+    own = f'  - {{name: gate, kind: object, object: {BEHIND}, function: steer}}\n' \
+          f'  - {{name: second, kind: object, object: {BEHIND}, function: leave}}\n'
+    good = ['bpf map set gate/outs 2 veth1,second', 'bpf map set gate/outs 3 veth1', 'bpf map dump gate/outs']
+    wrong = {'bpf map set gate/outs 2 veth1,secnd': ('secnd', 'did you mean `second`'),
+             'bpf map set gate/outs 2 veth1,gate': ('gate', 'xdp/devmap'),
+             'bpf map set gate/outs 2 2,1': ('program 1', 'DEVICE,PROGRAM'),
+             'bpf map set gate/narrow 2 veth1,second': ('narrow', 'struct bpf_devmap_val')}
+    with scratch() as folder:
+        ended = typed(folder, [*good, *wrong, 'quit'], own, '--keep-going')
+    tap.expect('2: 2,second\n' in ended.out and '3: 2\n' in ended.out, ended)
+    for command, words in wrong.items():
+        for word in words:
+            tap.expect(word in ended.err, f'{command}: stderr does not say: {word}', ended)
 
 
 @tap.subtest('a chain takes long frames if all its sections are xdp.frags; else it is refused, with the one that is not')

@@ -45,8 +45,9 @@ programs:
     default: pass
   - {name: tally, kind: object, object: OBJECT, function: count, jit: 'off'}
   - {name: gate, kind: pass}
+  - {name: last, kind: filter, rules: [{name: none, ethertype: arp, verdict: drop}]}
 maps:
-  - {name: outs, kind: devmap, entries: [{key: 0, device: wan}]}
+  - {name: outs, kind: devmap, entries: [{key: 0, device: wan, program: last}]}
   - {name: cpus, kind: cpumap, entries: [{key: 0, worker: 1, ring: 64, program: gate}]}
 sinks:
   - {name: stack, kind: count}
@@ -89,6 +90,7 @@ PLACES = {
                'driver_missed_frames': 'driver/missed', 'driver_receive_error_frames': 'driver/receive_errors',
                'driver_send_error_frames': 'driver/send_errors', 'driver_nobuf_frames': 'driver/no_buffer'},
     'lane': JUDGED,
+    'egress': {'verdict_frames': 'verdicts/{verdict}', 'fault_frames': 'faults', 'rule_frames': 'rules/{rule}'},
     'map': {'broadcast_frames': 'everywhere', 'slot_frames': 'slots/{key}/frames'},
     'sink': {'received_frames': 'frames', 'received_bytes': 'bytes', 'written_frames': 'written', 'kept_frames': 'kept',
              'sent_frames': 'sent', 'refused_frames': 'refused/{reason}', 'queued_frames': 'reader/queued',
@@ -107,6 +109,7 @@ PLACES = {
 # Counters of a kind that are named by what they count: any other metric of the family is one of these.
 NAMED = {'device': 'xstats/rx_queue_{queue}_', 'sink': 'reader/counters/', 'pool': 'counters/'}
 LISTS = {'traffic': ('traffic', 'source'), 'device': ('devices', 'device'), 'lane': ('lanes', 'lane'), 'map': ('maps', 'map'),
+         'egress': ('egress', 'program'),
          'sink': ('sinks', 'sink'), 'object': ('objects', 'program'), 'pool': ('pools', 'pool'), 'worker': ('workers', 'lcore')}
 # Numbers that no metric has: what things are, sums of others, and what is a metric's by another unit.
 NOT_COUNTED = re.compile(r'/(rate_pps|pages_in_flight|buffers_in_use)$|/devices/\w+/(port|mtu|up|errors/\w+)$|/\w+/read_pps$|'
@@ -194,7 +197,7 @@ def same(told, wanted):
 def expect_telemetry_equal(told, run):
     """list, info and stats of each family, /halfpage/info and /halfpage/ledger: nothing is missing, and all is equal."""
     families = {'pools': 'pools', 'veth': 'devices', 'programs': 'objects', 'sinks': 'sinks', 'traffic': 'traffic',
-                'workers': 'workers', 'maps': 'maps', 'lanes': 'lanes'}
+                'workers': 'workers', 'maps': 'maps', 'lanes': 'lanes', 'egress': 'egress'}
     tap.expect({key for key, value in told.items() if isinstance(value, list)} == set(families.values()), 'no family', *told)
     lists = run.ask(*(f'/halfpage/{family}/list' for family in families))
     for (family, listed), names in zip(families.items(), lists):
@@ -235,7 +238,7 @@ def _():
             tap.expect(after.pop('at') >= told['at'] and after == {key: told[key] for key in after}, 'it did not stand still')
             expect_metrics_equal(told, series(metrics))
             counts = dict(numbers(named(told)))
-            for path in ('devices/veth0/rules/elsewhere', 'lanes/cpus[0]/received', 'maps/outs/slots/0/frames', 'objects/tally/runs',
+            for path in ('devices/veth0/rules/elsewhere', 'lanes/cpus[0]/received', 'egress/last/rules/default', 'maps/outs/slots/0/frames', 'objects/tally/runs',
                          'devices/wan/driver/received', 'sinks/socket/reader/read', 'sinks/rings/reader/read', 'traffic/mix/sent',
                          'devices/veth1/gso/segments', 'pools/short/counters/alloc_fast', 'devices/veth0/tx/sent'):
                 tap.expect(counts[f'/{path}'] > 0, f'{path} counts nothing, so its equality says nothing')
