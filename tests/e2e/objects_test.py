@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """`kind: object`: unmodified XDP objects on devices, compiled and interpreted."""
 
+import contextlib
 import json
+import pathlib
+import re
 import sys
+import time
 
 import captures
 import tap
-from launch import HALFPAGE, expect_good, halfpage, nothing_left, scratch
+from launch import HALFPAGE, QUICKSTART, expect_good, finish, halfpage, nothing_left, scratch, start
 
 OBJECTS = HALFPAGE.parents[1] / 'tests' / 'bpf'
 FORWARD = OBJECTS / 'forward.bpf.o'
@@ -364,6 +368,42 @@ def _():
     for command, words in wrong.items():
         for word in words:
             tap.expect(word in ended.err, f'{command}: stderr does not say: {word}', ended)
+
+
+def mapped(text, *arguments):
+    """Names of the files that halfpage had mapped at any time of a run of configuration `text`."""
+    seen = set()
+    with scratch() as folder, nothing_left():
+        (folder / 'run.yaml').write_text(text)
+        child = start([HALFPAGE, '--config', folder / 'run.yaml', '--duration', '0.3s', *arguments], cwd=folder)
+        while child.poll() is None:
+            with contextlib.suppress(OSError):
+                seen |= set(re.findall(r'/([^/\n]+\.so[.\d]*)$', pathlib.Path(f'/proc/{child.pid}/maps').read_text(), re.MULTILINE))
+            time.sleep(0.01)
+        expect_good(finish(child, 20))
+    return seen
+
+
+@tap.subtest('neither LLVM nor its module is mapped without an object or with jit: off; with jit: llvm both are')
+def _():
+    def with_object(jit):
+        text = HEAD + f'programs:\n  - {{name: gate, kind: object, object: {OBJECTS}/basic.bpf.o, function: swap, jit: {jit}}}\n'
+        return text + """veth:
+  - {name: a, ends: [{name: veth0, program: gate}, {name: veth1}]}
+traffic:
+  - {name: mix, into: veth1, pool: packets, sizes: [64], rate: 10000}
+"""
+
+    module = 'libhalfpage_bpf_llvm.so'
+    bare = mapped(QUICKSTART.read_text())
+    tap.expect('libstdc++.so.6' in {re.sub(r'(so\.\d+).*', r'\1', name) for name in bare}, 'the maps were not read', sorted(bare))
+    for name, seen in (('conf/quickstart.yaml', bare), ('jit: off', mapped(with_object('off')))):
+        found = sorted(file for file in seen if 'LLVM' in file or file == module)
+        tap.expect(not found, f'{name} maps {found}')
+        tap.expect(seen == bare, f'{name} maps other files than conf/quickstart.yaml: {sorted(seen ^ bare)}')
+    if compiled():
+        more = mapped(with_object('llvm')) - bare
+        tap.expect(module in more and any(file.startswith('libLLVM') for file in more), f'jit: llvm maps {sorted(more)}')
 
 
 @tap.subtest('a chain takes long frames if all its sections are xdp.frags; else it is refused, with the one that is not')

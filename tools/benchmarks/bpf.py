@@ -2,6 +2,7 @@
 
 The first table is tests/bench/bpf_bench: all in one process, one packet of 64 bytes, turn about. The second runs halfpage
 with a built-in program and with an object, and the kernel's veth with the same object, in the same rounds, with hugepages.
+Before them, start_up.py: what a run without an object pays.
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 import tempfile
 
 import hugepages
+import start_up
 import table
 import testpmd
 
@@ -150,6 +152,11 @@ def whole(rounds):
 
 def run(options):
     try:
+        starts = start_up.run(options.rounds, options.row)
+        if starts:
+            table.show(starts, start_up.TITLE)
+        if starts and options.row:
+            return table.close(starts)
         lines = show_alone(alone(options.rounds, options.row))
         table.show(lines, 'one program alone')
         if options.row:
@@ -163,4 +170,4 @@ def run(options):
     table.show(paths, 'whole path, 64 B, hugepages')
     if refused:
         print(refused)
-    return table.close(lines + paths)
+    return table.close(starts + lines + paths)
