@@ -117,7 +117,7 @@ def _():
         with scratch() as folder:
             file, out = folder / 'classes.yaml', folder / 'report.json'
             file.write_text(CLASSES.format(borrow=str(borrow).lower()))
-            ended = halfpage('--config', file, '--json', out, '--stats-period', '0.05s')
+            ended = halfpage('--config', file, '--json', out, '--stats-period', '0.005s')
             expect_good(ended)
             report = json.loads(out.read_text())
         source = report['traffic'][0]
