@@ -116,6 +116,22 @@ class LaneCall {
   Lane& lane_;
 };
 
+// A setting that may change while lanes are at work. In a build without the knob it is a constant: tools/bench compares
+// the two, to tell what it costs to have one (tests/bench/without_knob).
+#ifdef HALFPAGE_WITHOUT_RECYCLE_KNOB
+template <typename T, T kConstant>
+class Knob {
+ public:
+  constexpr operator T() const { return kConstant; }
+  constexpr T load(std::memory_order) const { return kConstant; }
+  void store(T, std::memory_order) {}
+  Knob& operator=(T) { return *this; }
+};
+#else
+template <typename T, T>
+using Knob = std::atomic<T>;
+#endif
+
 class PageFragPool {
  public:
   // Identifies the process that made the pool; first, so that a foreign pool is told by one load.
@@ -124,14 +140,14 @@ class PageFragPool {
   uint32_t header_size;  // of the mempool's object header
   uint32_t page_class;
   uint32_t tag;
-  std::atomic<RecycleMode> recycle;
+  Knob<RecycleMode, RecycleMode::kLifo> recycle;
   uint32_t rotation;  // pages that the shared ring keeps while the arena has others
   bool debug;
   bool exact;
-  std::atomic<uint64_t> misuses;   // frees refused by the debug setting
-  std::atomic<uint32_t> magazine;  // objects that a lane keeps as they come, for its own next request
-  uint32_t first_data;             // from an object's start to the first byte of its data as it is allocated
-  uint32_t largest_exact;          // bytes of the largest buffer of an exact pool, mbuf included
+  std::atomic<uint64_t> misuses;             // frees refused by the debug setting
+  Knob<uint32_t, Lane::kMagazine> magazine;  // objects that a lane keeps as they come, for its own next request
+  uint32_t first_data;                       // from an object's start to the first byte of its data as it is allocated
+  uint32_t largest_exact;                    // bytes of the largest buffer of an exact pool, mbuf included
   int64_t credit_batch;
   PageArena* arena;
   rte_mempool* mempool;

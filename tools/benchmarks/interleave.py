@@ -15,12 +15,16 @@ def interval(ratios):
 
 @dataclasses.dataclass
 class Row:
-    """One comparison. `ours` and `theirs` measure once and return a rate; the ratio is ours over theirs."""
+    """One comparison. `ours` and `theirs` measure once and return a rate; the ratio is ours over theirs.
+
+    `judge` takes the rounds' ratios and `at_least`; left out, their median decides.
+    """
 
     name: str
     ours: object
     theirs: object
     at_least: float
+    judge: object = None
 
 
 @dataclasses.dataclass
@@ -39,6 +43,8 @@ class Outcome:
 
     @property
     def met(self):
+        if self.row.judge is not None:
+            return self.row.judge(self.ratios, self.row.at_least)
         return self.median >= self.row.at_least
 
 

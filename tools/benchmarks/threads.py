@@ -1,17 +1,20 @@
 """The comparisons of conf/threads/, each as interleaved runs of the program itself, with what the buffers take beside it."""
 
 import json
+import os
 import subprocess
 import sys
 
 import hugepages
 import interleave
+import ratios
 import testpmd
 
 ABOUT = 'the five threads of conf/threads/: half pages, bulk, recycling, short and long, as ratios with memory beside'
 PROGRAM = testpmd.ROOT / 'build' / 'app' / 'halfpage'
 FOLDER = testpmd.ROOT / 'conf' / 'threads'
 HUGE_PAGES = 256
+WITHOUT_KNOB = testpmd.ROOT / 'build' / 'tests' / 'bench' / 'without_knob' / 'librte_mempool_page_frag.so'
 DURATION = '250ms'
 HEADROOM = 256  # that XDP promises
 FULL_FRAME = 1514
@@ -23,15 +26,17 @@ MBUF_AND_HEADROOM = 128 + 128  # in front of a frame in an exact buffer, rounded
 class Side:
     """One side of a comparison: a configuration with settings. Calling it runs it once and gives its rate."""
 
-    def __init__(self, config, *settings, device='veth0', memory='hugepages'):
+    def __init__(self, config, *settings, device='veth0', memory='hugepages', handler=None):
         self.config, self.device, self.report = config, device, None
+        self.environment = {**os.environ, **({'LD_LIBRARY_PATH': str(handler)} if handler else {})}
         self.settings = [f'eal.preset={memory}', *settings]
 
     def __call__(self):
         command = [str(PROGRAM), '--config', str(FOLDER / f'{self.config}.yaml'), '--duration', DURATION, '--json', '-']
         for setting in self.settings:
             command += ['--set', setting]
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env=self.environment)
         if done.returncode:
             raise testpmd.TestpmdError(f'{" ".join(command)}\nended with {done.returncode}:\n{done.stderr[-3000:]}')
         self.report = json.loads(done.stdout)
@@ -76,8 +81,8 @@ class Side:
 class Comparison:
     """A row of the table and what it says of memory. `memory` gives (text, met) once both sides have run."""
 
-    def __init__(self, name, ours, theirs, at_least, memory=None):
-        self.row = interleave.Row(name, ours, theirs, at_least)
+    def __init__(self, name, ours, theirs, at_least, memory=None, judge=None):
+        self.row = interleave.Row(name, ours, theirs, at_least, judge)
         self.memory = memory
 
 
@@ -129,6 +134,9 @@ def recycling():
             return (f'{fresh:.3f} against {theirs.fresh_pages_per_packet():.3f} fresh pages a packet', fresh < FRESH_PAGES)
 
         yield Comparison(f'recycling on against off, {name}', ours, theirs, 1.10, memory)
+        # The handler compiled with the setting as a constant: two builds of one thing, so even within what ratios.py allows.
+        yield Comparison(f'recycling on against a build without the knob, {name}', Side(config, device=device),
+                         Side(config, device=device, handler=WITHOUT_KNOB.parent), ratios.EVEN, judge=ratios.at_least)
 
 
 def short_long():
@@ -185,6 +193,10 @@ def run(options):
     if not chosen:
         print(f'bench: no row holds {options.row!r}', file=sys.stderr)
         return 2
+    if any(comparison.row.judge for comparison in chosen):
+        target = WITHOUT_KNOB.relative_to(testpmd.ROOT / 'build')
+        if subprocess.run([testpmd.ROOT / 'tools' / 'build', str(target)], stdout=sys.stderr).returncode:
+            return testpmd.give_up('the handler without the knob does not compile; what was said is above')
     outcomes, notes, missed = [], [], 0
     try:
         with hugepages.held(HUGE_PAGES):
