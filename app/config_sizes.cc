@@ -129,20 +129,33 @@ bool CopiesInto(const Config& config, const Device& device, const PktmbufPoolCon
                       [&](const PortConfig& port) { return port.pool == pool.name; });
 }
 
+// The range of a class with room for `room` bytes, `headroom` of a frame's first buffer free, beside `others`.
+ClassRange RangeAmong(uint32_t room, uint32_t headroom, const std::vector<uint32_t>& others) {
+  ClassRange range;
+  range.up_to = room - std::min(headroom, room);
+  for (const uint32_t other : others) {
+    if (other < room && other > headroom) {
+      range.above = std::max(range.above, other - headroom);
+      range.end_above = std::max(range.end_above, other);
+    }
+    if (other <= room) continue;
+    range.last = false;
+    range.last_room = std::max(range.last_room, other);
+  }
+  range.end_up_to = room;
+  range.last_up_to = range.last_room - std::min(headroom, range.last_room);
+  return range;
+}
+
 // The lengths that a device copies into one of its pools, as RangeOf().
 ClassRange CopyRangeOf(const Config& config, const CopyConfig& copy, const PktmbufPoolConfig& pool) {
   const uint32_t headroom = std::max(copy.headroom == CopyConfig::kAutoHeadroom ? 0 : copy.headroom, kMbufHeadroom);
-  ClassRange range;
-  range.up_to = pool.data_room - std::min<uint32_t>(headroom, pool.data_room);
+  std::vector<uint32_t> others;
   for (const std::string& name : copy.pools) {
     const PktmbufPoolConfig* other = config.FindPool(name);
-    if (other == nullptr || copy.policy == CopyConfig::Policy::kStock) continue;
-    if (other->data_room < pool.data_room && other->data_room > headroom) {
-      range.above = std::max<uint32_t>(range.above, other->data_room - headroom);
-    }
-    if (other->data_room > pool.data_room) range.last = false;
+    if (other != nullptr && copy.policy != CopyConfig::Policy::kStock) others.push_back(other->data_room);
   }
-  return range;
+  return RangeAmong(pool.data_room, headroom, others);
 }
 
 // How many of `slots` hold such a frame at most, when each holds one with a chance of `share`.
@@ -170,16 +183,13 @@ uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic) {
 }
 
 ClassRange RangeOf(const Config& config, const TrafficConfig& traffic, const PktmbufPoolConfig& pool) {
-  const uint32_t room = RoomOf(traffic, pool);
-  ClassRange range;
-  range.up_to = room - kMbufHeadroom;
-  if (traffic.classes.empty()) return range;
-  for (const PktmbufPoolConfig& other : config.pools) {
-    if (!TakesFrom(traffic, other)) continue;
-    if (other.data_room < room) range.above = std::max<uint32_t>(range.above, other.data_room - kMbufHeadroom);
-    if (other.data_room > room) range.last = false;
+  std::vector<uint32_t> others;
+  if (!traffic.classes.empty()) {
+    for (const PktmbufPoolConfig& other : config.pools) {
+      if (TakesFrom(traffic, other)) others.push_back(other.data_room);
+    }
   }
-  return range;
+  return RangeAmong(RoomOf(traffic, pool), kMbufHeadroom, others);
 }
 
 FrameMix ExactMixOf(const Config& config, const PktmbufPoolConfig& pool) {

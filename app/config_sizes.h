@@ -27,13 +27,22 @@ struct BufferNeeds {
 uint32_t LargestRoomOf(const Config& config, const TrafficConfig& traffic);
 
 // The lengths of frames that go into one pool of a source's: past `above`, up to `up_to` in one buffer. The last class
-// takes what is longer too, as chains.
+// takes what is longer too, as chains; a smaller one takes their ends, past `end_above` up to `end_up_to` bytes.
 struct ClassRange {
   uint32_t above = 0;
   uint32_t up_to = 0;
   bool last = true;
+  // Where not the last.
+  uint32_t end_above = 0;
+  uint32_t end_up_to = 0;
+  uint32_t last_up_to = 0;  // of the last class: in one buffer, and in each further one of a chain
+  uint32_t last_room = 0;
 
-  bool Holds(uint32_t length) const { return length > above && (last || length <= up_to); }
+  bool Holds(uint32_t length) const {
+    if (last || length <= last_up_to) return length > above && (last || length <= up_to);
+    const uint32_t end = (length - last_up_to - 1) % last_room + 1;
+    return end > end_above && end <= end_up_to;
+  }
 };
 ClassRange RangeOf(const Config& config, const TrafficConfig& traffic, const PktmbufPoolConfig& pool);
 

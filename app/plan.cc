@@ -93,7 +93,7 @@ std::vector<std::string> TakenFor(const Config& config, const PktmbufPoolConfig&
     if (!traffic.classes.empty()) {
       const ClassRange range = RangeOf(config, traffic, pool);
       const std::string longer = !range.last        ? traffic.borrow ? "; when empty, from the next larger pool" : ""
-                                 : names.size() > 1 ? ", and longer ones as chains"
+                                 : names.size() > 1 ? ", and longer ones as chains, whose ends may be in a smaller one"
                                                     : "";
       lines.push_back(absl::StrCat("class of `", traffic.name, "`: frames of ", range.above + 1, " to ", range.up_to,
                                    " bytes", longer));

@@ -76,7 +76,8 @@ absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t 
     templates_.reserve(capture_->size());
     for (size_t i = 0; i < capture_->size(); ++i) {
       const absl::Span<const uint8_t> frame = capture_->frame(i);
-      templates_.push_back({frame.data(), frame.data(), static_cast<uint32_t>(frame.size()), 0});
+      templates_.push_back(
+          {.head = frame.data(), .tail = frame.data(), .length = static_cast<uint32_t>(frame.size()), .stride = 0});
     }
     if (config.timing == TrafficConfig::Timing::kCapture) KeepTimes();
     if (!config.loop) limit_ = std::min<uint64_t>(limit_, capture_->size());
@@ -88,7 +89,10 @@ absl::Status TrafficSource::PrepareFrames(const TrafficConfig& config, uint64_t 
   const GeneratedFrames& generated = *generated_;
   templates_.reserve(generated.order().size());
   for (const uint32_t size : generated.order()) {
-    templates_.push_back({generated.heads(size), generated.tail(), generated.lengths()[size], kFrameHeadBytes});
+    templates_.push_back({.head = generated.heads(size),
+                          .tail = generated.tail(),
+                          .length = generated.lengths()[size],
+                          .stride = kFrameHeadBytes});
   }
   flows_ = generated.flows();
   skew_ = generated.skew();
@@ -117,9 +121,19 @@ absl::Status TrafficSource::ChoosePools(const TrafficConfig& config, absl::Span<
     data_room = exact_->longest({0, 0});
   } else if (pools.size() > 1) {
     classes_ = std::make_unique<PoolClasses>(*classes);
+    const auto class_of = [this](const Template& frame) { return classes_->ClassOf(frame.length); };
+    const size_t first = class_of(templates_.front());
+    if (std::all_of(templates_.begin(), templates_.end(),
+                    [&](const Template& frame) { return class_of(frame) == first; })) {
+      only_class_ = classes_->pool(first);
+    }
   }
   room_ = data_room - RTE_PKTMBUF_HEADROOM;
-  return CheckPool(config, pool_, data_room, LongestFrame());
+  const absl::Status status = CheckPool(config, pool_, data_room, LongestFrame());
+  if (status.ok() && !exact_.has_value()) {
+    chains_ = ChainFiller::Create(absl::MakeSpan(templates_), pool_, classes_.get(), room_);
+  }
+  return status;
 }
 
 void TrafficSource::LimitTo(uint64_t frames) {

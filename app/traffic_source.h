@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "app/capture.h"
+#include "app/chain_filler.h"
 #include "app/config.h"
 #include "app/generated_frames.h"
 #include "mempool/exact_frag.h"
@@ -62,14 +63,7 @@ class TrafficSource {
   void LimitTo(uint64_t frames);
 
  private:
-  // A frame's first kFrameHeadBytes are at `head` + flow * `stride`, the others at `tail` + their offset in the frame.
-  // A captured frame has both in one place and a stride of 0.
-  struct Template {
-    const uint8_t* head;
-    const uint8_t* tail;
-    uint32_t length;
-    uint32_t stride;
-  };
+  using Template = FrameTemplate;
   TrafficSource() = default;
 
   void KeepTimes();
@@ -77,13 +71,11 @@ class TrafficSource {
   absl::Status ChoosePools(const TrafficConfig& config, absl::Span<rte_mempool* const> pools);
   uint32_t LongestFrame() const;
 
-  // Of the frame `i` places ahead.
-  uint32_t LengthAhead(uint16_t i) const { return templates_[(next_ + i) % templates_.size()].length; }
+  void LengthsAhead(uint32_t* lengths, uint16_t n) const;
   uint16_t GetBuffers(rte_mbuf** frames, uint16_t n);
   void GiveBack(rte_mbuf** frames, uint16_t n);
   uint16_t FillExact(rte_mbuf** frames, uint16_t n);
   static void CopyInto(rte_mbuf* first, const Template& frame, const uint8_t* head);
-  static bool FillChain(rte_mempool* pool, rte_mbuf* first, const Template& frame, const uint8_t* head, uint32_t room);
 
   // The worker writes these with every burst.
   size_t next_ = 0;    // position in `templates_`
@@ -101,10 +93,12 @@ class TrafficSource {
   std::vector<uint64_t> times_;             // TSC ticks from the first frame to each; empty: without `timing: capture`
   uint64_t lap_ = 0;                        // from the first frame to the same one in the next lap
   uint16_t gso_ = 0;                        // into segments of so much payload
-  rte_mempool* pool_ = nullptr;             // the only one, or that of the last class: chains are of its buffers
+  rte_mempool* pool_ = nullptr;             // the only one, or that of the last class, which chains are of
   std::unique_ptr<PoolClasses> classes_;
+  rte_mempool* only_class_ = nullptr;  // of all frames, where they are of one class
   absl::optional<ExactFrag> exact_;
   std::vector<Template> templates_;
+  std::unique_ptr<ChainFiller> chains_;         // null where every frame fits a room
   std::unique_ptr<Capture> capture_;            // what templates point into,
   std::unique_ptr<GeneratedFrames> generated_;  // one or the other
 };

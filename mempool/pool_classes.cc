@@ -36,6 +36,7 @@ uint16_t PoolClasses::TakeBlock(rte_mbuf** buffers, const uint32_t* lengths, uin
     classes[i] = static_cast<uint8_t>(ClassOf(lengths[i]));
     ++hand.wanted[classes[i]];
   }
+  if (hand.wanted[classes[0]] == n && GetRaw(classes_[classes[0]].pool, buffers, n)) return n;
   bool enough = true;
   for (size_t c = 0; c < size_; ++c) {
     const uint16_t wanted = hand.wanted[c];
@@ -99,13 +100,15 @@ rte_mbuf* PoolClasses::Alloc(uint32_t length) {
   rte_mempool* last_pool = classes_[size_ - 1].pool;
   const uint32_t room = longest() + RTE_PKTMBUF_HEADROOM;
   for (rte_mbuf* last = first; first->pkt_len < length; last = last->next) {
-    rte_mbuf* segment = rte_pktmbuf_alloc(last_pool);
+    const uint32_t rest = length - first->pkt_len;
+    rte_mbuf* segment = rest > room ? nullptr : rte_pktmbuf_alloc(classes_[EndClassOf(rest)].pool);
+    if (segment == nullptr) segment = rte_pktmbuf_alloc(last_pool);
     if (unlikely(segment == nullptr)) {
       classes_[size_ - 1].nobuf.Add(1);
       rte_pktmbuf_free(first);
       return nullptr;
     }
-    piece = std::min(length - first->pkt_len, room);
+    piece = std::min(rest, room);
     segment->data_off = 0;
     segment->data_len = static_cast<uint16_t>(piece);
     last->next = segment;

@@ -16,7 +16,8 @@ namespace halfpage {
 // included, belongs to one thread.
 //
 // A frame belongs to the first class with room - headroom >= its length; one that is longer than any belongs to the
-// last, as a chain. While a class is empty and `borrow` is on, its frames take buffers of the next larger class that
+// last, as a chain, whose end is in the smallest class with room for it (an end has no headroom), or in the last class
+// while that is empty. While a class is empty and `borrow` is on, its frames take buffers of the next larger class that
 // has some: a class that was made too small costs memory, not frames. Nobody borrows from a smaller class.
 class PoolClasses {
  public:
@@ -38,8 +39,8 @@ class PoolClasses {
   // The same with buffers reset, and data_len and pkt_len set. A length past longest() ends it too. Hot.
   uint16_t AllocBulk(rte_mbuf** buffers, const uint32_t* lengths, uint16_t n);
 
-  // One buffer, or a chain of the last class's where `length` is past longest(); null when there are too few. Only the
-  // first segment has headroom.
+  // One buffer, or a chain where `length` is past longest(); null when there are too few. Only the first segment has
+  // headroom.
   rte_mbuf* Alloc(uint32_t length);
 
   size_t size() const { return size_; }
@@ -49,6 +50,10 @@ class PoolClasses {
     size_t c = 0;
     for (size_t i = 0; i + 1 < size_; ++i) c += length > classes_[i].longest ? 1 : 0;
     return c;
+  }
+  // The class for the last `length` bytes of a chain: the first whose whole room holds them.
+  size_t EndClassOf(uint32_t length) const {
+    return ClassOf(length > RTE_PKTMBUF_HEADROOM ? length - RTE_PKTMBUF_HEADROOM : 0);
   }
   // The longest frame in one buffer.
   uint32_t longest() const { return classes_[size_ - 1].longest; }

@@ -12,6 +12,8 @@
 #include <smmintrin.h>
 #endif
 
+#include "xdp_emul/free_frames.h"
+
 namespace halfpage {
 
 struct BurstFacts {
@@ -105,14 +107,19 @@ inline void FreeBurst(rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
   if (facts.alone) {  // frames of one source stand together
     for (uint16_t begin = 0; begin < n;) {
       uint16_t end = begin + 1;
-      while (end < n && frames[end]->pool == frames[begin]->pool) ++end;
+      const rte_mempool* const pool = frames[begin]->pool;
+      while (end + 4 <= n && ((frames[end]->pool == pool) & (frames[end + 1]->pool == pool) &
+                              (frames[end + 2]->pool == pool) & (frames[end + 3]->pool == pool)) != 0) {
+        end = static_cast<uint16_t>(end + 4);
+      }
+      while (end < n && frames[end]->pool == pool) ++end;
       rte_mempool_put_bulk(frames[begin]->pool, reinterpret_cast<void* const*>(frames + begin), end - begin);
       begin = end;
     }
     return;
   }
 #endif
-  rte_pktmbuf_free_bulk(frames, n);
+  FreeFrames(frames, n);
 }
 
 }  // namespace halfpage

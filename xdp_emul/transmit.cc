@@ -2,6 +2,7 @@
 // mind. What the kernel does in validate_xmit_skb().
 #include "xdp_emul/transmit.h"
 
+#include "xdp_emul/free_frames.h"
 #include "xdp_emul/gso.h"
 
 namespace halfpage {
@@ -34,7 +35,7 @@ uint16_t Transfer(const Outgoing& out, rte_mbuf** frames, uint16_t n) {
     const uint16_t want = n - begin < out.bulk ? n - begin : out.bulk;
     const uint16_t taken = rte_eth_tx_burst(out.to.port, out.queue, frames + begin, want);
     sent += taken;
-    if (taken != want) rte_pktmbuf_free_bulk(frames + begin + taken, want - taken);
+    if (taken != want) FreeFrames(frames + begin + taken, want - taken);
   }
   out.to.sent.Add(sent);
   return sent;
@@ -143,7 +144,7 @@ SendResult RefuseAll(Transmit& to, rte_mbuf** frames, uint16_t n, int reason) {
   SendResult result;
   result.refused[reason] = n;
   to.refused[reason].Add(n);
-  rte_pktmbuf_free_bulk(frames, n);
+  FreeFrames(frames, n);
   return result;
 }
 

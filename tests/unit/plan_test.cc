@@ -397,6 +397,23 @@ TEST(Plan, AutoSizesClassesByTheirShareOfTheFrames) {
   EXPECT_EQ(small.pools[0].needs.sum(), 0u);
 }
 
+// 1536 bytes stand in the first buffer. Behind it are 192 of 1728, which fill a short one; 193 of 1729 take a long one.
+TEST(Plan, ClassesCountTheEndsOfChains) {
+  const auto rings_of_short = [](const char* sizes) {
+    return PlanOf(
+               absl::StrCat("version: 1\nveth: [{name: front, ends: [{name: veth0, mtu: 9000}, "
+                            "{name: veth1, mtu: 9000}]}]\ntraffic: [{name: udp, into: veth1, classes: [b, a], sizes: ",
+                            sizes, "}]\npools:\n  - {name: a, size: auto, data_room: 1664, cache: 0}\n",
+                            "  - {name: b, size: auto, data_room: 192, cache: 0}\n"))
+        .pools[1]
+        .needs.rings;
+  };
+  EXPECT_EQ(rings_of_short("1728"), 512u);
+  EXPECT_EQ(rings_of_short("1729"), 0u);
+  EXPECT_EQ(rings_of_short("[{size: 1728, weight: 3}, 1514]"), 424u);
+  EXPECT_EQ(rings_of_short("[{size: 1537, weight: 1}, {size: 64, weight: 2}, 1514]"), 424u);
+}
+
 TEST(Plan, ExactPoolsArePlannedByTheLengthsTakenFromThem) {
   const auto plan = [](const std::string& sizes) {
     return PlanOf(absl::StrCat("version: 1\n", kVeth,

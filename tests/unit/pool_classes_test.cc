@@ -15,6 +15,7 @@
 #include "tests/support/eal_environment.h"
 #include "tests/support/pool_contents.h"
 #include "tests/support/traffic_fixture.h"
+#include "xdp_emul/free_frames.h"
 
 namespace halfpage {
 namespace {
@@ -131,6 +132,31 @@ TEST_P(Classes, FramesPastTheLargestRoomAreChainsOfIt) {
   rte_pktmbuf_free(frame);
 }
 
+// An end has no headroom: 192, 1642 and 9128 bytes are whole rooms.
+TEST_P(Classes, TheEndOfAChainIsInTheSmallestClassThatHoldsIt) {
+  PoolClasses classes = Three(10, 10, 10, true);
+  const std::pair<uint32_t, rte_mempool*> ends[] = {{1, short_},   {128, short_},  {192, short_}, {193, long_},
+                                                    {1642, long_}, {1643, jumbo_}, {9128, jumbo_}};
+  for (const auto& [end, pool] : ends) {
+    for (const uint32_t further : {0u, 2u}) {
+      rte_mbuf* frame = classes.Alloc(9000 + further * 9128 + end);
+      ASSERT_NE(frame, nullptr);
+      EXPECT_EQ(frame->nb_segs, 2 + further) << end;
+      EXPECT_EQ(rte_pktmbuf_lastseg(frame)->pool, pool) << end;
+      EXPECT_EQ(rte_pktmbuf_lastseg(frame)->data_len, end);
+      EXPECT_EQ(rte_mbuf_check(frame, 1, nullptr), 0);
+      rte_pktmbuf_free(frame);
+    }
+  }
+  std::vector<rte_mbuf*> held(10);
+  ASSERT_EQ(rte_pktmbuf_alloc_bulk(short_, held.data(), 10), 0);
+  rte_mbuf* frame = classes.Alloc(9000 + 100);
+  ASSERT_NE(frame, nullptr);
+  EXPECT_EQ(frame->next->pool, jumbo_) << "the short class is empty";
+  rte_pktmbuf_free(frame);
+  rte_pktmbuf_free_bulk(held.data(), 10);
+}
+
 TEST_P(Classes, RandomBurstsKeepOrderAndLoseNothing) {
   PoolClasses classes = Three(30, 40, 20, true);
   std::mt19937 random(1);
@@ -183,6 +209,95 @@ TEST_P(Classes, ASourceSendsTheSameFramesFromClassesAsFromOnePool) {
   ASSERT_NE(source->classes(), nullptr);
   EXPECT_EQ(source->classes()->borrowed(0).Read(), 0u);
   EXPECT_EQ(source->nobuf(), 0u);
+}
+
+// 704 and 1664 bytes of room: 1536 in front, then 1664 each, then 130 or 1464, 700 and 704.
+TEST_P(Classes, ASourcesChainsEndInTheSmallestClassThatHoldsTheEnd) {
+  const std::vector<uint32_t> lengths = {1666, 64, 3000, 5564, 1536 + 704, 1536 + 705, 60000, 1514};
+  for (const uint32_t shorts : {512u, 5u, 1u}) {  // few: the others end in the long class
+    rte_mempool* pools[] = {Pool(shorts, 704), Pool(512, 1664)};
+    auto source = TrafficSource::Create(CaptureOf(lengths, true), 1, pools);
+    ASSERT_TRUE(source.ok()) << source.status();
+    size_t in_short = 0;
+    for (int round = 0; round < 20; ++round) {
+      rte_mbuf* out[13];
+      const uint16_t n = source->Fill(out, 13);
+      ASSERT_EQ(n, 13);
+      for (uint16_t i = 0; i < n; ++i) {
+        const size_t frame = (static_cast<size_t>(round) * 13 + i) % lengths.size();
+        const rte_mbuf* last = rte_pktmbuf_lastseg(out[i]);
+        if (shorts == 512) {
+          const bool fits = lengths[frame] == 64 || (out[i]->nb_segs > 1 && last->data_len <= 704);
+          EXPECT_EQ(last->pool, fits ? pools[0] : pools[1]) << lengths[frame];
+        }
+        in_short += last->pool == pools[0] ? 1 : 0;
+        EXPECT_EQ(Flatten(out[i]), CapturedFrame(frame, lengths[frame]));
+      }
+      FreeFrames(out, n);
+    }
+    EXPECT_GT(in_short, 0u);
+    EXPECT_EQ(source->nobuf(), 0u);
+    for (rte_mempool* pool : pools) EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+  }
+}
+
+// 5000 bytes: 1536 in front, 2 x 1664 and 136.
+TEST_P(Classes, ASourceShortOfBuffersForItsChainsGivesTheFirstOnesAndKeepsNothing) {
+  rte_mempool* pools[] = {Pool(2, 704), Pool(8, 1664)};
+  auto source = TrafficSource::Create(CaptureOf({5000, 5000, 5000}, true), 1, pools);
+  ASSERT_TRUE(source.ok()) << source.status();
+  rte_mbuf* out[32];
+  uint16_t n = source->Fill(out, 32);
+  n = static_cast<uint16_t>(n + source->Fill(out + n, 31));
+  ASSERT_EQ(n, 2);
+  EXPECT_EQ(source->nobuf(), 31u + 30u);
+  EXPECT_EQ(source->Fill(out + n, 30), 0);
+  EXPECT_EQ(rte_mempool_avail_count(pools[1]), 2u) << "what does not make a frame is there for others";
+  for (uint16_t i = 0; i < n; ++i) EXPECT_EQ(Flatten(out[i]), CapturedFrame(i, 5000));
+  FreeFrames(out, n);
+  for (rte_mempool* pool : pools) EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+}
+
+// Segments of seven pools in turn, held twice, indirect, or missing.
+TEST_P(Classes, FramesOfManyPoolsAreFreedToTheirOwn) {
+  std::vector<rte_mempool*> pools;
+  for (int p = 0; p < 7; ++p) pools.push_back(Pool(700, 256));
+  std::vector<rte_mbuf*> frames;
+  std::vector<rte_mbuf*> held;
+  for (uint32_t i = 0; i < 300; ++i) {
+    rte_mbuf* first = nullptr;
+    for (uint32_t s = 0; s < 1 + i % 4; ++s) {
+      rte_mbuf* segment = rte_pktmbuf_alloc(pools[i % 2 == 0 ? (i + s) % 7 : s % 2]);
+      ASSERT_NE(segment, nullptr);
+      ASSERT_NE(rte_pktmbuf_append(segment, 10), nullptr);
+      if (first == nullptr) {
+        first = segment;
+      } else {
+        ASSERT_EQ(rte_pktmbuf_chain(first, segment), 0);
+      }
+    }
+    if (i % 10 == 3) {
+      rte_pktmbuf_refcnt_update(first, 1);
+      held.push_back(first);
+    }
+    if (i % 10 == 7) {
+      frames.push_back(rte_pktmbuf_clone(first, pools[6]));
+      ASSERT_NE(frames.back(), nullptr);
+    }
+    frames.push_back(first);
+    if (i % 50 == 0) frames.push_back(nullptr);
+  }
+  FreeFrames(frames.data(), static_cast<uint32_t>(frames.size()));
+  size_t out = 0;
+  for (rte_mempool* pool : pools) out += rte_mempool_in_use_count(pool);
+  size_t kept = 0;
+  for (const rte_mbuf* frame : held) {
+    EXPECT_EQ(rte_mbuf_refcnt_read(frame), 1);
+    kept += frame->nb_segs;
+  }
+  EXPECT_EQ(out, kept) << "every segment of a frame that another holds, nothing else";
+  FreeFrames(held.data(), static_cast<uint32_t>(held.size()));
+  for (rte_mempool* pool : pools) EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
 }
 
 TEST_P(Classes, ASourceWhoseShortClassIsEmptyLosesNothing) {

@@ -57,6 +57,15 @@ class Side:
         buffers = 1 if size <= room - 128 else 1 + -(-(size - room + 128) // room)
         return buffers / pool['objects_per_page'] * pool['page_size'] / 4096
 
+    def pages_by_size_per_packet(self, size):
+        """Of a chain of the second pool's buffers whose end is in the first's where it fits."""
+        pages, halves = (self.report['pools'][i] for i in (1, 0))
+        behind = size - (pages['data_room'] - 128)
+        end = (behind - 1) % pages['data_room'] + 1
+        buffers = 1 + -(-behind // pages['data_room'])
+        last = halves if end <= halves['data_room'] else pages
+        return (buffers - 1) / pages['objects_per_page'] + 1 / last['objects_per_page']
+
     def fresh_pages_per_packet(self):
         counters = self.report['pools'][0]['counters']
         return (counters['alloc_slow'] + counters['alloc_slow_ho']) / self.received()
@@ -100,6 +109,18 @@ def half_page():
                         spare >= HEADROOM and (size != FULL_FRAME or half <= each / 2))
 
             yield Comparison(f'half a page against {name}, {size} B', ours, theirs, 1.0, memory)
+            if size == FULL_FRAME:
+                continue
+            # No lower: even, within what ratios.py allows.
+            mixed = Side('half_page', sized, 'traffic[0].pool=""', 'traffic[0].classes=[packets,pages]')
+            alone = Side('half_page', sized, *settings)
+
+            def mixed_memory(mixed=mixed, alone=alone, size=size):
+                mine, each = mixed.pages_by_size_per_packet(size), alone.pages_per_packet(size)
+                return f'{mine:.2f} against {each:.2f} pages of 4 KiB a packet', mine < each
+
+            yield Comparison(f'pages, the end in half of one, against {name}, {size} B', mixed, alone,
+                             ratios.EVEN, mixed_memory, judge=ratios.at_least)
         yield Comparison(f'carved of 32 KiB against a page each, {size} B',
                          Side('half_page', sized, 'pools[0].page_size=32KiB'), Side('half_page', sized, *whole), 1.0)
         exact = ('pools[0].exact=true', 'traffic[0].buffers=exact', 'pools[0].cache=0', 'pools[0].page_size=32KiB')

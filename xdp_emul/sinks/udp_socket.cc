@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "xdp_emul/free_frames.h"
 #include "xdp_emul/packet_headers.h"
 #include "xdp_emul/program.h"
 
@@ -86,7 +87,7 @@ uint16_t CopyToSmall(UdpSocket& socket, Arrivals& in, const uint16_t* places, ui
     frame = copies[i];
     in.charges[places[i]] = ExactTruesize(lengths[i]);
   }
-  rte_pktmbuf_free_bulk(originals, given);
+  FreeFrames(originals, given);
   return given;
 }
 
@@ -119,7 +120,7 @@ void Admit(UdpLane& lane, rte_mbuf** frames, uint16_t n, Arrivals& in, uint32_t*
     condensed[in.n++] = less;
   }
   lane.rcvbuf_errors.Add(overfull);
-  rte_pktmbuf_free_bulk(refused, refusals);
+  FreeFrames(refused, refusals);
 }
 
 void Condense(UdpLane& lane, Arrivals& in, const uint32_t* condensed) {
@@ -224,7 +225,7 @@ uint16_t ReadSocket(UdpReader& reader, uint64_t now) {
     charge += frame->hash.usr;
     local += frame->port == reader.worker;
   }
-  rte_pktmbuf_free_bulk(frames, n);
+  FreeFrames(frames, n);
   socket.charged.fetch_sub(charge, std::memory_order_relaxed);
   reader.frames.Add(n);
   reader.bytes.Add(bytes);

@@ -5,6 +5,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "xdp_emul/free_frames.h"
 #include "xdp_emul/packet_headers.h"
 #include "xdp_emul/program.h"
 #include "xdp_emul/transmit.h"
@@ -67,7 +68,7 @@ void Drop(UserReader& reader, const UserDescriptor* at, uint16_t n) {
     chunks[i] = at[i].chunk;
     frames[i] = reader.rings->frames[at[i].chunk];
   }
-  rte_pktmbuf_free_bulk(frames, n);
+  FreeFrames(frames, n);
   reader.freed.Add(n);
   KeepChunks(reader, chunks, n);
 }
@@ -104,7 +105,7 @@ void Receive(UserLane& lane, rte_mbuf** frames, uint16_t n) {
   if (queued != filled) Put(rings.fill.get(), chunks + queued, kChunk, filled - queued);
   lane.fill_ring_empty.Add(wanted - filled);
   lane.rx_ring_full.Add(n - wanted + filled - queued);
-  rte_pktmbuf_free_bulk(frames + queued, n - queued);
+  FreeFrames(frames + queued, n - queued);
 }
 
 uint16_t ServeUser(UserReader& reader, uint64_t now) {
