@@ -241,6 +241,10 @@ absl::Status Topology::BuildGenerators(Worker& worker, const WorkerConfig& confi
     Generator& generator = worker.generators.emplace_back(*std::move(source));
     generator.number = t;
     generator.into = into;
+    // Sources of one device start at different queues: they would all send into the same one otherwise, round by round.
+    const auto before = std::count_if(config_.traffic.begin(), config_.traffic.begin() + static_cast<std::ptrdiff_t>(t),
+                                      [&](const TrafficConfig& other) { return other.into == traffic.into; });
+    generator.next_queue = static_cast<uint16_t>(before % devices_[into].queues);
     generator.track_owners = config_.measure.track_owners;
     generator.ring_stage = ring_stages_[generator.into];
     if (config_.measure.count != 0) {

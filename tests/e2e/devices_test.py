@@ -56,6 +56,18 @@ traffic:
     tap.expect(max(waited) <= 1, f'frames waited: {waited}')
 
 
+@tap.subtest('sources of one device start at different queues and go round them: they do not all meet in one')
+def _():
+    sizes = (60, 100, 200, 300, 400)
+    report = run('programs: [{name: judge, kind: drop}]\nveth: [{name: front, queues: 3, ends: [{name: veth0, program: judge}, '
+                 '{name: veth1}]}]\ntraffic:\n' +
+                 ''.join(f'  - {{name: s{size}, into: veth1, burst: 1, count: 1, sizes: {size}}}\n' for size in sizes))
+    counters = by_name(report['devices'])['veth0']['xstats']
+    for queue, expected in enumerate((60 + 300, 100 + 400, 200)):
+        got = counters[f'rx_queue_{queue}_xdp_bytes']
+        tap.expect(got == expected, f'queue {queue}: {got} bytes, not {expected}')
+
+
 @tap.subtest('three lcores send into one queue: each frame arrives once, whoever sent it')
 def _():
     sources = ''.join(f'  - {{name: s{i}, into: a1, burst: 16, destination_port: {i}, count: 1300}}\n' for i in (1, 2, 3))
