@@ -3,15 +3,16 @@
 #include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_memcpy.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "app/frame_copy.h"
+
 namespace halfpage::bench {
 namespace {
 
-constexpr uint32_t kHead = 64;
+constexpr uint32_t kHead = kFrameHeadBytes;
 
 void SwapAddresses(rte_mbuf* frame) {
   auto* ethernet = rte_pktmbuf_mtod(frame, rte_ether_hdr*);
@@ -68,6 +69,7 @@ absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Create(const Row& row, const
   return loop;
 }
 
+// Copies as a source does: what the ratios tell is not one copy against another.
 uint16_t BareLoop::Fill(rte_mbuf** burst) {
   if (rte_pktmbuf_alloc_bulk(pool_->get(), burst, kBurst) != 0) return 0;
   const uint32_t size = row_.size;
@@ -77,11 +79,10 @@ uint16_t BareLoop::Fill(rte_mbuf** burst) {
     frame->pkt_len = size;
     auto* data = rte_pktmbuf_mtod(frame, uint8_t*);
     if (whole_.empty()) {
-      rte_memcpy(data, &heads_[next_ * kHead], kHead);
-      if (size > kHead) rte_memcpy(data + kHead, &tail_[kHead], size - kHead);
+      CopyFrame(data, &heads_[next_ * kHead], tail_.data(), size);
       next_ = next_ + 1 == kFlows ? 0 : next_ + 1;
     } else {
-      rte_memcpy(data, whole_[next_].data(), size);
+      CopyFrame(data, whole_[next_].data(), whole_[next_].data(), size);
       next_ = next_ + 1 == whole_.size() ? 0 : next_ + 1;
     }
   }
