@@ -29,7 +29,6 @@ void Topology::BuildSinkLanes(Worker& worker) {
     sink.capture = captures_[s].get();
     if (config_.sinks[s].kind == SinkConfig::Kind::kPort) {
       sink.onward = &worker.transmit[FindDevice(devices_, config_.sinks[s].port)];
-      sink.onward_bulk = static_cast<uint16_t>(config_.measure.bulk);
     }
     if (config_.sinks[s].held()) BuildHeldLane(worker, s);
     sink.keep_every = sink.until_keep = config_.sinks[s].keep_every;

@@ -29,7 +29,7 @@ uint16_t Generate(Generator& generator, Transmit* transmit) {
   if (generator.check_lengths) facts = Survey(frames, n);
   if (__builtin_expect(generator.track_owners, 0)) StampBurst(frames, n, generator.ring_stage, rte_rdtsc());
   Transmit& into = transmit[generator.into];
-  const SendResult result = Send(into, generator.next_queue, frames, n, n, facts);
+  const SendResult result = Send(into, generator.next_queue, frames, n, kMaxBurst, facts);
   if (++generator.next_queue == into.queues) generator.next_queue = 0;
   generator.sent.Add(result.sent);
   if (__builtin_expect(result.sent != n, 0)) {

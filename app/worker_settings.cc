@@ -53,7 +53,6 @@ void Adopt(Worker& worker, const WorkerSettings& settings) {
     if (generator.pace.ticks == settings.sources[g].ticks) continue;
     generator.pace = {settings.sources[g].ticks, 0};
   }
-  for (SinkLane& sink : worker.sinks) sink.onward_bulk = settings.bulk;
   for (UdpReader& reader : worker.udp_readers) reader.budget = settings.budget;
   for (UserReader& reader : worker.user_readers) {
     reader.budget = settings.budget;

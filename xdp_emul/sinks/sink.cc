@@ -24,8 +24,9 @@ uint16_t Keep(SinkLane& lane, rte_mbuf** frames, uint16_t n) {
   return left;
 }
 
+// A burst is one flush: a real port may make a system call of each (net_af_packet does).
 void SendOn(SinkLane& lane, uint16_t queue, rte_mbuf** frames, uint16_t n, const BurstFacts& facts) {
-  const SendResult result = Send(*lane.onward, queue % lane.onward->queues, frames, n, lane.onward_bulk, facts);
+  const SendResult result = Send(*lane.onward, queue % lane.onward->queues, frames, n, kMaxBurst, facts);
   lane.sent.Add(result.sent);
   if (__builtin_expect(result.sent == n, 1)) return;
   for (int reason = 0; reason < kRefusals; ++reason) lane.refused[reason].Add(result.refused[reason]);

@@ -19,7 +19,6 @@ struct UserLane;
 struct SinkLane {
   PcapSink* capture = nullptr;  // null: no capture
   Transmit* onward = nullptr;   // this worker's way into the device that frames leave through; null: they are freed
-  uint16_t onward_bulk = 16;    // frames per flush there
   UdpLane* socket = nullptr;    // this worker's way into a socket's queue; null: none
   UserLane* user = nullptr;     // this worker's way into a user's rings; null: none
   uint64_t keep_every = 0;      // fault injection: of so many frames one is never freed; 0: none
