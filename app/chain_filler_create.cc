@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "app/chain_filler.h"
 
 namespace halfpage {

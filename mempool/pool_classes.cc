@@ -36,7 +36,6 @@ uint16_t PoolClasses::TakeBlock(rte_mbuf** buffers, const uint32_t* lengths, uin
     classes[i] = static_cast<uint8_t>(ClassOf(lengths[i]));
     ++hand.wanted[classes[i]];
   }
-  if (hand.wanted[classes[0]] == n && GetRaw(classes_[classes[0]].pool, buffers, n)) return n;
   bool enough = true;
   for (size_t c = 0; c < size_; ++c) {
     const uint16_t wanted = hand.wanted[c];

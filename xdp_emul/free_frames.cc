@@ -1,3 +1,4 @@
+// Hot path: FreeFrames().
 #include "xdp_emul/free_frames.h"
 
 #include <rte_mempool.h>

@@ -39,7 +39,7 @@ inline const uint8_t* FrameBytes(const rte_mbuf* frame, uint32_t offset, uint32_
 }
 
 // Swaps source and destination MAC address. False, with nothing changed, where the first buffer has no whole Ethernet
-// header. Of its 14 bytes the addresses are the first 12: two overlapping words, each with its half in its new place.
+// header. Of its 14 bytes the addresses are the first 12: two overlapping words, each with its half where it goes.
 inline bool SwapAddresses(rte_mbuf* frame) {
   static_assert(std::endian::native == std::endian::little);
   constexpr uint64_t kAddress = (uint64_t{1} << 48) - 1;

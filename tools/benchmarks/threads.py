@@ -111,7 +111,6 @@ def half_page():
             yield Comparison(f'half a page against {name}, {size} B', ours, theirs, 1.0, memory)
             if size == FULL_FRAME:
                 continue
-            # No lower: even, within what ratios.py allows.
             mixed = Side('half_page', sized, 'traffic[0].pool=""', 'traffic[0].classes=[packets,pages]')
             alone = Side('half_page', sized, *settings)
 
@@ -119,8 +118,7 @@ def half_page():
                 mine, each = mixed.pages_by_size_per_packet(size), alone.pages_per_packet(size)
                 return f'{mine:.2f} against {each:.2f} pages of 4 KiB a packet', mine < each
 
-            yield Comparison(f'pages, the end in half of one, against {name}, {size} B', mixed, alone,
-                             ratios.EVEN, mixed_memory, judge=ratios.at_least)
+            yield Comparison(f'pages, the end in half of one, against {name}, {size} B', mixed, alone, 1.0, mixed_memory)
         yield Comparison(f'carved of 32 KiB against a page each, {size} B',
                          Side('half_page', sized, 'pools[0].page_size=32KiB'), Side('half_page', sized, *whole), 1.0)
         exact = ('pools[0].exact=true', 'traffic[0].buffers=exact', 'pools[0].cache=0', 'pools[0].page_size=32KiB')
