@@ -5,6 +5,7 @@ each side. Nothing joins the two but what the test starts in the middle.
 """
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -87,3 +88,27 @@ class Sides:
                        ADDRESSES[1], check=False)
         found = re.search(r'(\d+) received', out)
         return int(found.group(1)) if found else 0
+
+    def iperf(self, *arguments, seconds=1):
+        """One run of iperf3 from side 0 to side 1; gives its own account of the end.
+
+        A server of its own for each run: between two runs a server closes its listening socket and makes it anew, and resets
+        whoever has come meanwhile.
+        """
+        server = subprocess.Popen(self.command(self.names[1], 'iperf3', '--server', '--one-off', '--forceflush'),
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            said = ''
+            while 'listening' not in said:
+                line = server.stdout.readline()
+                tap.expect(line, f'iperf3 --server does not start\n{said}')
+                said += line
+            client = self.command(self.names[0], 'iperf3', '--json', '--client', ADDRESSES[1], '--time', seconds, *arguments)
+            done = subprocess.run(client, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 + seconds)
+        finally:
+            server.terminate()
+            said = server.communicate()[0]
+        result = json.loads(done.stdout or '{}')
+        tap.expect(done.returncode == 0 and 'error' not in result,
+                   f'iperf3 {" ".join(arguments)}: {result.get("error")}\n{done.stderr}\nthe server: {said}')
+        return result['end']

@@ -79,36 +79,19 @@ def bridging(sides, *arguments, attach=None):
     expect_good(ended['ended'])
 
 
-@contextlib.contextmanager
-def serving(sides):
-    """An iperf3 server on side 1."""
-    server = launch.start(sides.command(sides.names[1], 'iperf3', '-s', '--forceflush'))
-    try:
-        while 'listening' not in server.stdout.readline():
-            tap.expect(server.poll() is None, 'iperf3 -s does not start')
-        yield
-    finally:
-        server.terminate()
-        server.communicate()
-
-
-def iperf(sides, *arguments):
-    """One run from side 0; gives iperf3's own account of its end."""
-    ended = launch.run(sides.command(sides.names[0], 'iperf3', '--json', '--client', ADDRESSES[1], '--time', '1', *arguments))
-    result = json.loads(ended.out)
-    tap.expect(ended.code == 0 and 'error' not in result, f'iperf3 {arguments}: {result.get("error")}')
-    return result['end']
-
-
 def expect_traffic_crosses(sides, size):
     tap.expect(sides.ping(20) == 20, 'pings are lost')
     tap.expect(sides.ping(20, size=size) == 20, f'pings of {size} bytes are lost')
-    with serving(sides):
-        for direction in ((), ('--reverse',)):
-            end = iperf(sides, *direction)
-            tap.expect(end['sum_received']['bytes'] > 1e6, f'TCP {direction} carried {end["sum_received"]["bytes"]} bytes')
-        end = iperf(sides, '--udp', '--bitrate', '20M')
-        tap.expect(end['sum']['packets'] > 100 and end['sum']['lost_packets'] == 0, f'UDP: {end["sum"]}')
+    for direction in ((), ('--reverse',)):
+        end = sides.iperf(*direction)
+        tap.expect(end['sum_received']['bytes'] > 1e6, f'TCP {direction} carried {end["sum_received"]["bytes"]} bytes')
+    for attempt in range(3):
+        end = sides.iperf('--udp', '--bitrate', '20M')
+        tap.expect(end['sum']['packets'] > 100, f'UDP: {end["sum"]}')
+        if end['sum']['lost_packets'] == 0:
+            return
+        # The receiver's socket holds what comes in 50 ms: of a machine that stood still for longer this says nothing.
+    raise AssertionError(f'UDP lost datagrams in each of {attempt + 1} runs, at last {end["sum"]}')
 
 
 @tap.subtest('ping, TCP and UDP cross conf/ports.yaml, and the program blocks one UDP port and nothing else')
@@ -122,8 +105,7 @@ def _():
             launch.run(sides.command(sides.names[0], '/usr/bin/python3', '-c', DATAGRAMS, 'send', ADDRESSES[1]))
             counts = launch.finish(receiver, 10).out.split()
             tap.expect(counts == ['0', '10'], f'of ten datagrams to each of two ports came {counts}')
-            with serving(sides):
-                iperf(sides, '--cport', '5999')
+            sides.iperf('--cport', '5999')
         tap.expect('blocked 10' in bridge['ended'].out, 'the rule did not count ten', bridge['ended'])
 
 

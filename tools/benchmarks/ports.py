@@ -1,7 +1,6 @@
 """TCP between two hosts in namespaces of their own: through halfpage against through stock testpmd, on the same ports."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -63,18 +62,11 @@ def joined(sides, command):
 def rate(sides, command):
     """Gb/s of one TCP connection."""
     with joined(sides, command):
-        server = subprocess.Popen(sides.command(sides.names[1], 'iperf3', '--server', '--one-off'), stdout=subprocess.DEVNULL)
         try:
-            time.sleep(0.3)
-            done = subprocess.run(sides.command(sides.names[0], 'iperf3', '--json', '--client', namespaces.ADDRESSES[1], '--time',
-                                                str(SECONDS)), capture_output=True, text=True, timeout=60)
-        finally:
-            server.terminate()
-            server.wait()
-    result = json.loads(done.stdout)
-    if 'error' in result:
-        raise testpmd.TestpmdError(f'iperf3 through {command[0]}: {result["error"]}')
-    return result['end']['sum_received']['bits_per_second'] / 1e9
+            end = sides.iperf(seconds=SECONDS)
+        except AssertionError as error:
+            raise testpmd.TestpmdError(f'through {command[0]}: {error}') from None
+    return end['sum_received']['bits_per_second'] / 1e9
 
 
 def run(options):
