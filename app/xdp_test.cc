@@ -32,14 +32,12 @@
 #include "xdp_emul/bpf/program.h"
 #include "xdp_emul/bpf/ring_map.h"
 #include "xdp_emul/bpf/surroundings.h"
+#include "xdp_emul/kernel_frame.h"
 #include "xdp_emul/xdp_action.h"
 
 namespace halfpage {
 namespace {
 
-constexpr size_t kXdpHeadroom = 256;  // as the kernel gives
-constexpr size_t kTailroom = 320;     // that the kernel keeps behind a frame for itself
-constexpr size_t kPage = 4096;
 constexpr int kOtherVerdict = kXdpActions;  // a number that is no verdict
 constexpr size_t kMostLines = 20;           // faults and differences that are printed
 
@@ -115,6 +113,7 @@ class XdpTest {
     }
     status = ReadFrames();
     if (!status.ok()) return status;
+    WarnOfLongFrames();
     if (!options_.out.empty()) {
       absl::StatusOr<XdpTestCaptures> captures = XdpTestCaptures::Create(options_.out);
       if (!captures.ok()) return captures.status();
@@ -180,19 +179,16 @@ class XdpTest {
     return absl::OkStatus();
   }
 
-  // As much room as the kernel's test run has: a page, or more where the frame needs it.
-  void Place(const std::vector<uint8_t>& frame) {
-    const size_t needed = kXdpHeadroom + frame.size() + kTailroom;
-    const size_t size = (needed + kPage - 1) / kPage * kPage;
-    if (buffer_.size() < size) buffer_.resize(size);
-    memcpy(buffer_.data() + kXdpHeadroom, frame.data(), frame.size());
-    PointAt(frame.size(), size);
-  }
-  void PointAt(size_t length, size_t size) {
-    state_->hard_start = buffer_.data() + bpf::kKernelFrameBytes;
-    state_->data_meta = state_->data = buffer_.data() + kXdpHeadroom;
-    state_->data_end = state_->data + length;
-    state_->hard_end = buffer_.data() + size - kTailroom;
+  void WarnOfLongFrames() const {
+    if (program_->frags()) return;
+    const auto is_long = [](const std::vector<uint8_t>& frame) { return frame.size() > KernelFrame::kFirst; };
+    const auto count = std::count_if(frames_.begin(), frames_.end(), is_long);
+    if (count == 0) return;
+    std::fprintf(
+        stderr,
+        "warning: %lld of %zu packets have more than %u bytes: no kernel hands such a one to a program of section xdp; "
+        "here it is shown them in one buffer. Compiled into section xdp.frags it sees them as a kernel shows them\n",
+        static_cast<long long>(count), frames_.size(), KernelFrame::kFirst);
   }
 
   // Records of ring buffers are read as they come, so that there is always room.
@@ -208,14 +204,13 @@ class XdpTest {
   }
 
   void RunPacket(uint64_t number, const std::vector<uint8_t>& frame) {
-    Place(frame);
-    const size_t size = static_cast<size_t>(state_->hard_end - buffer_.data()) + kTailroom;
+    placed_.Place(frame, program_->frags());
     if (options_.trace) std::fprintf(stderr, "packet %llu\n", static_cast<unsigned long long>(number));
     uint32_t verdict = 0;
     maps_->epochs().Enter(0);
     const uint64_t begin = Nanoseconds();
     for (uint32_t i = 0; i < options_.repeat; ++i) {
-      if (i != 0) PointAt(frame.size(), size);
+      placed_.PointAt(state_.get());
       verdict = Judge();
     }
     nanoseconds_ += Nanoseconds() - begin;
@@ -233,8 +228,9 @@ class XdpTest {
     }
     Compare(number, frame, action);
     if (captures_ != nullptr && action != kOtherVerdict) {
-      captures_->Write(static_cast<XdpAction>(action),
-                       {state_->data, static_cast<size_t>(state_->data_end - state_->data)}, number);
+      const std::vector<uint8_t> left = placed_.Bytes(*state_);
+      const auto metadata = static_cast<size_t>(state_->data - state_->data_meta);
+      captures_->Write(static_cast<XdpAction>(action), absl::MakeConstSpan(left).subspan(metadata), number);
     }
   }
 
@@ -292,7 +288,7 @@ class XdpTest {
   std::unique_ptr<XdpTestCaptures> captures_;
   std::unique_ptr<bpf::RunState> state_;
   std::vector<std::vector<uint8_t>> frames_;
-  std::vector<uint8_t> buffer_;
+  KernelFrame placed_;
   std::vector<XdpTestCase> cases_;
   std::array<uint64_t, kXdpActions + 1> counts_ = {};
   uint64_t faults_ = 0;

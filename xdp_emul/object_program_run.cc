@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "xdp_emul/frame.h"
 #include "xdp_emul/maps.h"
+#include "xdp_emul/mbuf_chain.h"
 #include "xdp_emul/object_lane.h"
 
 namespace halfpage {
@@ -18,79 +18,11 @@ constexpr uint8_t kUnknown = bpf::kUnknownVerdict;
 static_assert(kUnknown == kXdpActions);
 constexpr uint32_t kTimedEvery = 64;  // bursts
 
-rte_mbuf* FrameOf(const bpf::RunState& state) {
-  return static_cast<rte_mbuf*>(state.frame);
-}
-
-void PointAt(bpf::RunState* state, const rte_mbuf* frame) {
-  auto* const data = rte_pktmbuf_mtod(frame, uint8_t*);
-  state->data = data;
-  state->data_meta = data;
-  state->data_end = data + frame->data_len;
-}
-
 bool AnyChained(rte_mbuf* const* frames, uint16_t n) {
   uint32_t more = 0;
   for (uint16_t i = 0; i < n; ++i) more |= frames[i]->nb_segs ^ 1u;
   return more != 0;
 }
-
-// Takes over what the program made of the first buffer's ends. The others' are changed at once.
-void StoreEnds(const bpf::RunState& state, rte_mbuf* frame) {
-  const auto length = static_cast<uint16_t>(state.data_end - state.data);
-  frame->pkt_len = frame->pkt_len - frame->data_len + length;
-  frame->data_len = length;
-  frame->data_off = static_cast<uint16_t>(state.data - static_cast<uint8_t*>(frame->buf_addr));
-}
-
-// Helpers on frames in several buffers.
-uint64_t ChainLength(const bpf::RunState& state) {
-  const rte_mbuf* frame = FrameOf(state);
-  return frame->pkt_len - frame->data_len + static_cast<uint64_t>(state.data_end - state.data);
-}
-
-// Calls `each(part, bytes)` for the parts of [offset, offset + size), which is inside the frame.
-template <typename Each>
-void ForParts(bpf::RunState* state, uint32_t offset, uint32_t size, Each each) {
-  rte_mbuf* frame = FrameOf(*state);
-  StoreEnds(*state, frame);
-  for (const rte_mbuf* part = frame; size != 0; part = part->next) {
-    if (offset >= part->data_len) {
-      offset -= part->data_len;
-      continue;
-    }
-    const uint32_t here = part->data_len - offset < size ? part->data_len - offset : size;
-    each(rte_pktmbuf_mtod_offset(part, uint8_t*, offset), here);
-    offset = 0;
-    size -= here;
-  }
-}
-
-void ChainRead(bpf::RunState* state, uint32_t offset, void* to, uint32_t size) {
-  auto* out = static_cast<uint8_t*>(to);
-  ForParts(state, offset, size, [&out](const uint8_t* part, uint32_t bytes) {
-    memmove(out, part, bytes);
-    out += bytes;
-  });
-}
-
-void ChainWrite(bpf::RunState* state, uint32_t offset, const void* from, uint32_t size) {
-  const auto* in = static_cast<const uint8_t*>(from);
-  ForParts(state, offset, size, [&in](uint8_t* part, uint32_t bytes) {
-    memmove(part, in, bytes);
-    in += bytes;
-  });
-}
-
-int ChainAdjustTail(bpf::RunState* state, int32_t delta) {
-  rte_mbuf* frame = FrameOf(*state);
-  StoreEnds(*state, frame);
-  if (!FrameView(frame).AdjustTail(delta)) return -22;  // EINVAL
-  state->data_end = state->data + frame->data_len;
-  return 0;
-}
-
-constexpr bpf::ChainCalls kChainCalls = {ChainLength, ChainRead, ChainWrite, ChainAdjustTail};
 
 }  // namespace
 
@@ -202,7 +134,7 @@ int ObjectProgram::RunFrames(const Program& owner, rte_mbuf* const* frames, uint
     }
     if (frags_) {
       state.frame = frame;
-      state.chain = frame->nb_segs == 1 ? nullptr : &kChainCalls;
+      state.chain = frame->nb_segs == 1 ? nullptr : &kMbufChain;
     }
     const uint32_t verdict = program.RunNext(&state);
     said[i] = verdict < kXdpActions ? static_cast<uint8_t>(verdict) : kUnknown;

@@ -65,6 +65,20 @@ def _():
         tap.expect(again.code == 0 and 'tx              1' in again.out, again)
 
 
+@tap.subtest('a long frame is shown as the kernel shows it: 3520 bytes and the rest in pages; others than xdp.frags are warned of')
+def _():
+    frame = bytes(range(250)) * 36
+    with scratch() as folder:
+        ended = halfpage('--xdp-test', OBJECTS / 'frags.bpf.o', '--program', 'first', '--packet', frame.hex(), '--repeat', '3',
+                         '--out', folder / 'out', '--dump-maps')
+        tap.expect(ended.code == 0 and '0028230000000000: c00d000000000000' in ended.out and 'warning' not in ended.err, ended)
+        tap.expect(captures.read(folder / 'out' / 'pass.pcap') == [frame], 'not the frame that was given')
+        plain = halfpage('--xdp-test', BASIC, '--program', 'pass', '--packet', frame.hex(), '--packet', TCP, '--out', folder / 'out')
+        tap.expect(plain.code == 0 and captures.read(folder / 'out' / 'pass.pcap') == [frame, bytes.fromhex(TCP)], plain)
+        warnings = [line for line in plain.err.splitlines() if line.startswith('warning: ')]
+        tap.expect(len(warnings) == 1 and '1 of 2 packets' in warnings[0] and 'xdp.frags' in warnings[0], plain)
+
+
 @tap.subtest('--trace prints instructions and registers, and bpf_loop and its callback are run')
 def _():
     ended = halfpage('--xdp-test', MAPS, '--program', 'loops', '--packet', UDP9, '--trace')

@@ -126,6 +126,7 @@ TEST(Fuzz, CompiledAndInterpretedProgramsEndAlikeAndStayInside) {
     const Object object = RandomObject(number);
     Conditions conditions = {
         .bytes = (number % 4 == 0 ? 14 : 60) + number % 40, .at_start = number % 2 == 0, .filled = true};
+    if (number % 3 == 0 && conditions.bytes >= 20) conditions.buffers = 2 + number / 3 % 3;
     conditions.trace = Calls::See;
     conditions.trace_to = &calls;
     const Outcome outcome = RunObject(object, conditions);

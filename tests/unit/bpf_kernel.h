@@ -19,13 +19,12 @@
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/program.h"
 #include "xdp_emul/bpf/ring_map.h"
+#include "xdp_emul/kernel_frame.h"
 
 namespace halfpage::bpf {
 
 inline constexpr char kDebian[] = "/usr/lib/x86_64-linux-gnu/bpf/";
-inline constexpr size_t kHeadroom = 256;
-inline constexpr size_t kPage = 4096;
-inline constexpr size_t kTailroom = 320;
+inline constexpr size_t kLongest = 65535;    // of a frame
 inline constexpr uint32_t kMostKeys = 2048;  // of an array that are compared
 
 using Bytes = std::vector<uint8_t>;
@@ -77,7 +76,7 @@ class KernelProgram {
 
   // The verdict; `out` gets what lies between data_meta and data_end.
   uint32_t Run(const Bytes& packet, Bytes* out) const {
-    out->assign(kPage, 0);
+    out->assign(2 * kLongest, 0);
     bpf_test_run_opts options = {};
     options.sz = sizeof(options);
     options.data_in = packet.data();
@@ -122,17 +121,13 @@ class OurProgram {
   const MapSet& maps() const { return *maps_; }
 
   uint32_t Run(const Bytes& packet, Bytes* out) {
-    memset(buffer_, 0, sizeof(buffer_));
-    std::copy(packet.begin(), packet.end(), buffer_ + kHeadroom);
-    state_.hard_start = buffer_ + kKernelFrameBytes;
-    state_.data = state_.data_meta = buffer_ + kHeadroom;
-    state_.data_end = state_.data + packet.size();
-    state_.hard_end = buffer_ + kPage - kTailroom;
+    frame_.Place(packet, program_->frags());
+    frame_.PointAt(&state_);
     maps_->epochs().Enter(0);
     const uint32_t verdict = program_->Run(&state_);
     maps_->epochs().Leave(0);
     EXPECT_FALSE(state_.Failed()) << FaultText(*program_, state_.fault);
-    out->assign(state_.data_meta, state_.data_end);
+    *out = frame_.Bytes(state_);
     return verdict;
   }
 
@@ -141,7 +136,7 @@ class OurProgram {
   std::unique_ptr<Program> program_;
   absl::Status compiled_;
   RunState state_;
-  alignas(64) uint8_t buffer_[kPage];
+  KernelFrame frame_;
 };
 
 // Ethernet frames of the kinds that programs tell apart, then the same with bytes changed and cut.
@@ -183,6 +178,24 @@ inline std::vector<Bytes> Packets(int mutations) {
   return packets;
 }
 
+// Frames of 14 to 65535 bytes of anything, around each length that fills one more of the kernel's buffers.
+inline std::vector<Bytes> LongPackets(int more) {
+  std::vector<size_t> lengths = {14, 15, 60, 1514, kLongest - 1, kLongest};
+  for (size_t full = KernelFrame::kFirst; full < kLongest; full += KernelFrame::kPage) {
+    for (const size_t length : {full - 8, full - 1, full, full + 1, full + 8}) lengths.push_back(length);
+  }
+  std::mt19937 random(11);
+  const size_t fixed = lengths.size();
+  while (lengths.size() < 2 * fixed) lengths.push_back(14 + random() % (random() % 2 ? 8200 : kLongest - 14));
+  std::vector<Bytes> packets;
+  for (size_t i = 0; i < lengths.size() + static_cast<size_t>(more); ++i) {
+    Bytes packet(i < lengths.size() ? lengths[i] : lengths[random() % lengths.size()]);
+    for (uint8_t& byte : packet) byte = static_cast<uint8_t>(random());
+    packets.push_back(packet);
+  }
+  return packets;
+}
+
 // How many packets each program sees besides the fixed ones; HALFPAGE_ORACLE_PACKETS=10000 is the long form.
 inline int Mutations() {
   const char* text = std::getenv("HALFPAGE_ORACLE_PACKETS");
@@ -191,6 +204,12 @@ inline int Mutations() {
 
 inline std::string Hex(const Bytes& bytes) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+// A packet's bytes as far as one wants to read them.
+inline std::string Start(const Bytes& packet) {
+  const Bytes start(packet.begin(), packet.begin() + static_cast<ptrdiff_t>(std::min<size_t>(packet.size(), 200)));
+  return absl::StrCat("of ", packet.size(), " bytes ", Hex(start));
 }
 
 inline bool IsArray(bpf_map_type type) {
@@ -288,14 +307,8 @@ class AgainstTheKernel : public testing::Test {
         << entry.map << strerror(errno);
   }
 
-  // Interpreted, and compiled where the compiler was built.
-  static void ExpectSame(const std::string& path, const std::string& name, const std::vector<Entry>& entries) {
-    ExpectSame(path, name, entries, false);
-    ExpectSame(path, name, entries, true);
-  }
-
   static void ExpectSame(const std::string& path, const std::string& name, const std::vector<Entry>& entries,
-                         bool compile) {
+                         const std::vector<Bytes>& packets, bool compile) {
     SCOPED_TRACE(absl::StrCat(path, " ", name, compile ? " compiled" : " interpreted"));
     const KernelProgram kernel(path, name);
     ASSERT_TRUE(kernel.loaded()) << "the kernel refuses it";
@@ -304,13 +317,16 @@ class AgainstTheKernel : public testing::Test {
     if (absl::IsUnavailable(ours.compiled())) return;
     for (const Entry& entry : entries) Put(kernel, ours, entry);
     int number = 0;
-    for (const Bytes& packet : Packets(Mutations())) {
+    for (const Bytes& packet : packets) {
       Bytes their_bytes;
       Bytes our_bytes;
       const uint32_t theirs = kernel.Run(packet, &their_bytes);
       const uint32_t verdict = ours.Run(packet, &our_bytes);
-      ASSERT_EQ(verdict, theirs) << "packet " << number << " " << Hex(packet);
-      ASSERT_EQ(Hex(our_bytes), Hex(their_bytes)) << "packet " << number << " " << Hex(packet);
+      ASSERT_EQ(verdict, theirs) << "packet " << number << " " << Start(packet);
+      ASSERT_EQ(our_bytes.size(), their_bytes.size()) << "packet " << number << " " << Start(packet);
+      const auto at = std::mismatch(our_bytes.begin(), our_bytes.end(), their_bytes.begin()).first - our_bytes.begin();
+      ASSERT_EQ(static_cast<size_t>(at), our_bytes.size())
+          << "packet " << number << " " << Start(packet) << ": the byte there differs";
       ++number;
     }
     for (const auto& map : ours.maps().maps()) ExpectSameMap(kernel, map.get());
@@ -322,12 +338,18 @@ struct Case {
   std::string path;
   std::vector<const char*> programs;
   std::vector<Entry> entries;
+  bool frags = false;
 };
 
 class Oracle : public AgainstTheKernel {
  protected:
   static void ExpectCase(const Case& each) {
-    for (const char* name : each.programs) ExpectSame(each.path, name, each.entries);
+    const std::vector<Bytes> packets = each.frags ? LongPackets(Mutations()) : Packets(Mutations());
+    for (const char* name : each.programs) {
+      // Interpreted, and compiled where the compiler was built.
+      ExpectSame(each.path, name, each.entries, packets, false);
+      ExpectSame(each.path, name, each.entries, packets, true);
+    }
   }
 };
 

@@ -53,6 +53,13 @@ Case ThirdCase() {
           {}};
 }
 
+Case FragsCase() {
+  return {absl::StrCat(kOwn, "frags.bpf.o"),
+          {"first", "moves", "shrinks", "grows", "both", "events_of_all_lengths"},
+          {},
+          true};
+}
+
 // Flags of xdp-filter: 1 source, 2 destination, 4 TCP, 8 UDP.
 std::vector<Case> FilterCases() {
   const std::vector<Entry> entries = {{"filter_ports", "00090000", "0f00000000000000"},
@@ -93,6 +100,10 @@ TEST_F(Oracle, WalksLocksFiltersRingsAndTypesThatNobodyHasAgree) {
   ExpectCase(ThirdCase());
 }
 
+TEST_F(Oracle, FramesInSeveralBuffersAgree) {
+  ExpectCase(FragsCase());
+}
+
 TEST_F(Oracle, FiltersOfXdpToolsAgree) {
   for (const Case& each : FilterCases()) ExpectCase(each);
 }
@@ -116,7 +127,7 @@ std::string Digest(const Case& each, const char* name) {
   const auto take = [&hash](absl::string_view bytes) {
     for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
   };
-  for (const Bytes& packet : Packets(300)) {
+  for (const Bytes& packet : each.frags ? LongPackets(100) : Packets(300)) {
     Bytes out;
     take(absl::StrCat(ours.Run(packet, &out), Hex(out)));
   }
@@ -137,7 +148,7 @@ std::string Digest(const Case& each, const char* name) {
 TEST(Goldens, ProgramsEndAsTheKernelSaidWhenItWasAsked) {
   std::vector<Case> cases = FilterCases();
   for (const Case& each : OtherCases()) cases.push_back(each);
-  for (const Case& each : {BasicCase(), MapsCase(), SecondCase(), ThirdCase()}) cases.push_back(each);
+  for (const Case& each : {BasicCase(), MapsCase(), SecondCase(), ThirdCase(), FragsCase()}) cases.push_back(each);
   std::string text;
   for (const Case& each : cases) {
     for (const char* name : each.programs) {

@@ -20,6 +20,7 @@
 #include "xdp_emul/bpf/queue_map.h"
 #include "xdp_emul/bpf/ring_map.h"
 #include "xdp_emul/bpf/surroundings.h"
+#include "xdp_emul/mbuf_chain.h"
 
 namespace halfpage::bpf {
 
@@ -67,6 +68,7 @@ struct Conditions {
   bool at_start = false;  // the packet begins where its memory begins, instead of ending where that ends
   int packets = 1;
   bool burst = false;             // all in one call of compiled code
+  size_t buffers = 1;             // of each packet: the first has 14 bytes and more, the others share the rest
   int place = 0;                  // maps, packets and state lie elsewhere for each number
   bool filled = false;            // keys 0 and 1 are in all maps that have any, and there is a route
   TraceFunction trace = nullptr;  // of an interpreted run
@@ -82,6 +84,54 @@ struct Described {
 };
 inline constexpr FrameLayout kDescribed = {offsetof(Described, buffer), offsetof(Described, offset),
                                            offsetof(Described, length)};
+
+// A packet in mbufs of nobody's pool, each buffer between pages that nobody may touch.
+class Chained {
+ public:
+  Chained(const std::vector<uint8_t>& packet, const Conditions& conditions) : mbufs_(conditions.buffers, rte_mbuf{}) {
+    size_t done = 0;
+    for (size_t i = 0; i < mbufs_.size(); ++i) {
+      const size_t left = packet.size() - done;
+      const size_t after = mbufs_.size() - i - 1;
+      const size_t bytes = after == 0 ? left : i == 0 ? 14 + (left - 14 - after) / 3 : 1 + (left - after) / 2;
+      memories_.push_back(*MapMemory::Create("packet", kBuffer));
+      rte_mbuf& mbuf = mbufs_[i];
+      mbuf.buf_addr = memories_.back().data();
+      mbuf.buf_len = kBuffer;
+      mbuf.data_off = static_cast<uint16_t>(conditions.at_start ? 0 : kBuffer - bytes);
+      mbuf.data_len = static_cast<uint16_t>(bytes);
+      mbuf.refcnt = 2;  // freed, it is still held here and asks for no pool
+      mbuf.next = after == 0 ? nullptr : &mbufs_[i + 1];
+      memcpy(rte_pktmbuf_mtod(&mbuf, void*), &packet[done], bytes);
+      done += bytes;
+    }
+    mbufs_[0].nb_segs = static_cast<uint16_t>(mbufs_.size());
+    mbufs_[0].pkt_len = static_cast<uint32_t>(packet.size());
+  }
+
+  void PointAt(RunState* state) {
+    halfpage::PointAt(state, &mbufs_[0]);
+    state->hard_start = static_cast<uint8_t*>(mbufs_[0].buf_addr);
+    state->hard_end = state->hard_start + kBuffer;
+    state->frame = &mbufs_[0];
+    state->chain = &kMbufChain;
+  }
+
+  std::string Bytes(const RunState& state) {
+    StoreEnds(state, &mbufs_[0]);
+    std::string bytes;
+    for (const rte_mbuf* part = &mbufs_[0]; part != nullptr; part = part->next) {
+      bytes.append(rte_pktmbuf_mtod(part, const char*), part->data_len);
+      bytes += '|';
+    }
+    return bytes;
+  }
+
+ private:
+  static constexpr uint16_t kBuffer = 4096;
+  std::vector<rte_mbuf> mbufs_;
+  std::vector<MapMemory> memories_;
+};
 
 // What is in a map, and what is read from it and gone.
 inline std::string MapBytes(Map* map) {
@@ -172,16 +222,28 @@ inline void Note(const RunState& state, uint32_t verdict, const RedirectTarget& 
   if (state.Failed()) outcome->fault = state.fault;
 }
 
+inline void RunOne(const Program& program, RunState* state, const Conditions& conditions, Outcome* outcome) {
+  outcome->verdict = conditions.trace == nullptr ? program.Run(state)
+                                                 : program.RunTraced(state, conditions.trace, conditions.trace_to);
+  Note(*state, outcome->verdict, state->redirect, outcome);
+}
+
 inline void RunEach(const Program& program, RunState* state, const std::vector<Described>& frames,
                     const Conditions& conditions, Outcome* outcome) {
   for (const Described& frame : frames) {
+    if (conditions.buffers > 1) {
+      const uint8_t* const data = frame.buffer + frame.offset;
+      Chained chained({data, data + frame.length}, conditions);
+      chained.PointAt(state);
+      RunOne(program, state, conditions, outcome);
+      outcome->bytes += chained.Bytes(*state);
+      continue;
+    }
     state->hard_start = frame.buffer;
     state->hard_end = frame.buffer + 4096;
     state->data = state->data_meta = frame.buffer + frame.offset;
     state->data_end = state->data + frame.length;
-    outcome->verdict = conditions.trace == nullptr ? program.Run(state)
-                                                   : program.RunTraced(state, conditions.trace, conditions.trace_to);
-    Note(*state, outcome->verdict, state->redirect, outcome);
+    RunOne(program, state, conditions, outcome);
     outcome->bytes.append(state->data, state->data_end);
   }
 }
@@ -240,7 +302,7 @@ inline Outcome RunObject(const Object& object, const Conditions& conditions = {}
     state->surroundings = &surroundings;
   }
   (*maps)->epochs().Enter(0);
-  if (conditions.burst && (*program)->runs_bursts()) {
+  if (conditions.burst && conditions.buffers == 1 && (*program)->runs_bursts()) {
     RunAtOnce(**program, state, frames, &outcome);
   } else {
     RunEach(**program, state, frames, conditions, &outcome);

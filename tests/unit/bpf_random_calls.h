@@ -130,7 +130,9 @@ class RandomCalls {
   void NumberFor(int reg, const Helper& helper, int map) {
     switch (helper.number) {
       case BPF_FUNC_perf_event_output:
-        if (Below(2) == 0) return Number64(reg, uint64_t(Below(30)) << 32 | (Below(3) ? BPF_F_CURRENT_CPU : Below(3)));
+        if (Below(2) == 0)
+          return Number64(reg,
+                          uint64_t(Below(30)) << 32 | (Below(3) ? uint64_t{BPF_F_CURRENT_CPU} : uint64_t(Below(3))));
         return Put({Raw(BPF_ALU | BPF_MOV | BPF_K, reg, 0, 0, -1)});
       case BPF_FUNC_loop:
         if (reg == 4) return Put({Mov(reg, Below(16) == 0)});
@@ -149,6 +151,9 @@ class RandomCalls {
       case BPF_FUNC_xdp_adjust_tail:
       case BPF_FUNC_xdp_adjust_meta:
         return Put({Mov(reg, Below(2) ? 4 * Below(10) - 20 : Below(40) - 20)});
+      case BPF_FUNC_xdp_load_bytes:
+      case BPF_FUNC_xdp_store_bytes:
+        return Put({Mov(reg, Below(8) == 0 ? Small() : Below(70))});
       case BPF_FUNC_redirect:
         return Put({Mov(reg, reg == 1 ? Below(9) : Below(4) == 0)});
       default:

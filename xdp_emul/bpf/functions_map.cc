@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "xdp_emul/bpf/functions.h"
 #include "xdp_emul/bpf/map.h"
@@ -78,10 +79,17 @@ uint64_t EventOutput(RunState* state, uint64_t, uint64_t map, uint64_t flags, ui
   const uint64_t packet_bytes = (flags & BPF_F_CTXLEN_MASK) >> 32;
   const uint64_t index = flags & BPF_F_INDEX_MASK;
   if ((flags & ~static_cast<uint64_t>(BPF_F_CTXLEN_MASK | BPF_F_INDEX_MASK)) != 0) return Errno(-EINVAL);
-  if (packet_bytes > static_cast<uint64_t>(state->data_end - state->data)) return Errno(-EFAULT);
+  if (packet_bytes > state->FrameBytes()) return Errno(-EFAULT);
   if (index != BPF_F_CURRENT_CPU && index >= MapAt(map)->spec().max_entries) return Errno(-E2BIG);
   if (state->event == nullptr) return Errno(-ENOENT);
-  state->event(state->print_to, *MapAt(map), BytesAt(data), size, state->data, packet_bytes);
+  std::vector<uint8_t> gathered;
+  const uint8_t* packet = state->data;
+  if (packet_bytes > static_cast<uint64_t>(state->data_end - state->data)) {
+    gathered.resize(packet_bytes);
+    state->chain->read(state, 0, gathered.data(), static_cast<uint32_t>(packet_bytes));
+    packet = gathered.data();
+  }
+  state->event(state->print_to, *MapAt(map), BytesAt(data), size, packet, packet_bytes);
   return 0;
 }
 

@@ -32,12 +32,6 @@ uint64_t SumOf(const uint8_t* bytes, uint64_t size) {
   return sum;
 }
 
-// Of all its buffers.
-uint64_t FrameLength(const RunState& state) {
-  if (state.chain != nullptr) return state.chain->length(state);
-  return static_cast<uint64_t>(state.data_end - state.data);
-}
-
 }  // namespace
 
 uint64_t AdjustHead(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_t, uint64_t) {
@@ -73,13 +67,13 @@ uint64_t AdjustMeta(RunState* state, uint64_t, uint64_t delta, uint64_t, uint64_
 }
 
 uint64_t BufferLength(RunState* state, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) {
-  return FrameLength(*state);
+  return state->FrameBytes();
 }
 
 uint64_t LoadBytes(RunState* state, uint64_t, uint64_t offset, uint64_t to, uint64_t size, uint64_t) {
   const auto at = static_cast<uint32_t>(offset);
   if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
-  if (at + size > FrameLength(*state)) return Errno(-EINVAL);
+  if (at + size > state->FrameBytes()) return Errno(-EINVAL);
   if (state->chain != nullptr) {
     state->chain->read(state, at, reinterpret_cast<void*>(to), static_cast<uint32_t>(size));
     return 0;
@@ -91,7 +85,7 @@ uint64_t LoadBytes(RunState* state, uint64_t, uint64_t offset, uint64_t to, uint
 uint64_t StoreBytes(RunState* state, uint64_t, uint64_t offset, uint64_t from, uint64_t size, uint64_t) {
   const auto at = static_cast<uint32_t>(offset);
   if (at > 0xffff || size > 0xffff) return Errno(-EFAULT);
-  if (at + size > FrameLength(*state)) return Errno(-EINVAL);
+  if (at + size > state->FrameBytes()) return Errno(-EINVAL);
   if (state->chain != nullptr) {
     state->chain->write(state, at, reinterpret_cast<const void*>(from), static_cast<uint32_t>(size));
     return 0;

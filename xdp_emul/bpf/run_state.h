@@ -114,6 +114,10 @@ struct RunState {
   alignas(16) uint8_t stack[(kMostFrames + 1) * kStackBytes] = {};
 
   bool Failed() const { return fault.kind != FaultKind::kNone; }
+  // Of all its buffers, without metadata.
+  uint64_t FrameBytes() const {
+    return chain == nullptr ? static_cast<uint64_t>(data_end - data) : chain->length(*this);
+  }
   // Notes the first fault of a run.
   void Fail(FaultKind kind, uint64_t address, uint64_t size);
 };
