@@ -122,7 +122,7 @@ class Chained {
     std::string bytes;
     for (const rte_mbuf* part = &mbufs_[0]; part != nullptr; part = part->next) {
       bytes.append(rte_pktmbuf_mtod(part, const char*), part->data_len);
-      bytes += '|';
+      bytes.push_back('|');
     }
     return bytes;
   }
