@@ -26,6 +26,7 @@
 #include "app/xdp_expect.h"
 #include "app/xdp_maps.h"
 #include "app/xdp_test_files.h"
+#include "xdp_emul/attach.h"
 #include "xdp_emul/bpf/compile.h"
 #include "xdp_emul/bpf/interpreter.h"
 #include "xdp_emul/bpf/object.h"
@@ -181,14 +182,14 @@ class XdpTest {
 
   void WarnOfLongFrames() const {
     if (program_->frags()) return;
-    const auto is_long = [](const std::vector<uint8_t>& frame) { return frame.size() > KernelFrame::kFirst; };
+    const auto is_long = [](const std::vector<uint8_t>& frame) { return frame.size() > kKernelFirst; };
     const auto count = std::count_if(frames_.begin(), frames_.end(), is_long);
     if (count == 0) return;
     std::fprintf(
         stderr,
         "warning: %lld of %zu packets have more than %u bytes: no kernel hands such a one to a program of section xdp; "
         "here it is shown them in one buffer. Compiled into section xdp.frags it sees them as a kernel shows them\n",
-        static_cast<long long>(count), frames_.size(), KernelFrame::kFirst);
+        static_cast<long long>(count), frames_.size(), kKernelFirst);
   }
 
   // Records of ring buffers are read as they come, so that there is always room.

@@ -88,8 +88,7 @@ absl::Status CheckAttach(const AttachRequest& request) {
 }
 
 uint32_t KernelFragments::Take(uint32_t length) {
-  const uint32_t longest = kKernelPage - kKernelHeadroom - kKernelTailroom;
-  const uint32_t wanted = kKernelHeadroom + (std::min(length, longest) + 63) / 64 * 64 + kKernelTailroom;
+  const uint32_t wanted = kKernelHeadroom + (std::min(length, kKernelFirst) + 63) / 64 * 64 + kKernelTailroom;
   if (2 * wanted > kKernelPage) return kKernelPage;
   if (used_ + wanted > kKernelPage) used_ = 0;
   const uint32_t left = kKernelPage - used_ - wanted;

@@ -16,12 +16,12 @@ enum class XdpMode : uint8_t { kHalfpage, kKernel };
 
 // The kernel's sizes with pages of 4 KiB and MAX_SKB_FRAGS 17, on x86-64.
 inline constexpr uint32_t kKernelPage = 4096;
-inline constexpr uint32_t kKernelHeadroom = 256;  // XDP_PACKET_HEADROOM
-inline constexpr uint32_t kKernelTailroom = 320;  // skb_shared_info
-inline constexpr uint32_t kKernelFragments = 17;  // further buffers of a frame
+inline constexpr uint32_t kKernelHeadroom = 256;                                           // XDP_PACKET_HEADROOM
+inline constexpr uint32_t kKernelTailroom = 320;                                           // skb_shared_info
+inline constexpr uint32_t kKernelFragments = 17;                                           // further buffers of a frame
+inline constexpr uint32_t kKernelFirst = kKernelPage - kKernelHeadroom - kKernelTailroom;  // bytes in the first buffer
 // The longest frame that it copies, 73152 bytes: it drops longer ones (skb_pp_cow_data, ENOMEM).
-inline constexpr uint32_t kKernelLongest =
-    kKernelPage - kKernelHeadroom - kKernelTailroom + kKernelFragments * kKernelPage;
+inline constexpr uint32_t kKernelLongest = kKernelFirst + kKernelFragments * kKernelPage;
 inline constexpr uint32_t kNoFragmentLimit = UINT32_MAX;
 
 // Buffers as a program finds its frames in them.

@@ -34,8 +34,8 @@ absl::StatusOr<Converter> Converter::Create(const ConverterConfig& config) {
     auto exact = ExactFrag::Over(config.pools.front());
     if (!exact.ok()) return exact.status();
     converter.exact_ = *std::move(exact);
-    converter.longest_ = config.cut == CopyCut::kKernel ? kKernelPage - kKernelHeadroom - kKernelTailroom
-                                                        : converter.exact_->longest({config.headroom, config.tailroom});
+    converter.longest_ =
+        config.cut == CopyCut::kKernel ? kKernelFirst : converter.exact_->longest({config.headroom, config.tailroom});
     return converter;
   }
   std::vector<rte_mempool*> pools = config.pools;

@@ -3,29 +3,32 @@
 #include <algorithm>
 #include <cstring>
 
+#include "xdp_emul/attach.h"
 #include "xdp_emul/mbuf_chain.h"
 
 namespace halfpage {
 
 void KernelFrame::Place(absl::Span<const uint8_t> frame, bool frags) {
   const auto length = static_cast<uint32_t>(frame.size());
-  const uint32_t first = frags ? std::min(length, kFirst) : length;
-  const uint32_t page = (kHeadroom + first + kTailroom + kPage - 1) / kPage * kPage;
-  pieces_ = {{0, page - kTailroom, kHeadroom, first}};
+  const uint32_t first = frags ? std::min(length, kKernelFirst) : length;
+  const uint32_t page = (kKernelHeadroom + first + kKernelTailroom + kKernelPage - 1) / kKernelPage * kKernelPage;
+  pieces_ = {{0, page - kKernelTailroom, kKernelHeadroom, first}};
   uint32_t end = page;
-  for (uint32_t done = first; done < length; done += pieces_.back().length, end += kPage) {
-    pieces_.push_back({end, kPage, 0, std::min(length - done, kPage)});
+  for (uint32_t done = first; done < length; done += pieces_.back().length, end += kKernelPage) {
+    pieces_.push_back({end, kKernelPage, 0, std::min(length - done, kKernelPage)});
   }
   buffer_.assign(end, 0);
   for (uint32_t done = 0; const Piece& piece : pieces_) {
     if (piece.length != 0) memcpy(&buffer_[piece.at + piece.offset], &frame[done], piece.length);
     done += piece.length;
   }
-  length_ = length;
   mbufs_.assign(pieces_.size(), rte_mbuf{});
 }
 
 void KernelFrame::Link() {
+  rte_mbuf& first = mbufs_[0];
+  first.nb_segs = static_cast<uint16_t>(mbufs_.size());
+  first.pkt_len = 0;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     rte_mbuf& mbuf = mbufs_[i];
@@ -35,9 +38,8 @@ void KernelFrame::Link() {
     mbuf.data_len = static_cast<uint16_t>(piece.length);
     mbuf.refcnt = 2;  // freed, it is still held here and asks for no pool
     mbuf.next = i + 1 < mbufs_.size() ? &mbufs_[i + 1] : nullptr;
+    first.pkt_len += piece.length;
   }
-  mbufs_[0].nb_segs = static_cast<uint16_t>(mbufs_.size());
-  mbufs_[0].pkt_len = length_;
 }
 
 void KernelFrame::PointAt(bpf::RunState* state) {

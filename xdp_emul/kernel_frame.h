@@ -12,22 +12,17 @@
 
 namespace halfpage {
 
-// 256 bytes of headroom, 320 kept behind the first buffer, and up to 3520 bytes of the frame between; the rest in pages
-// of 4096. Not to be used by two threads.
+// kKernelHeadroom in front, up to kKernelFirst bytes in the first buffer, kKernelTailroom kept behind them, the rest in
+// pages (attach.h). Not to be used by two threads.
 class KernelFrame {
  public:
-  static constexpr uint32_t kPage = 4096;
-  static constexpr uint32_t kHeadroom = 256;
-  static constexpr uint32_t kTailroom = 320;
-  static constexpr uint32_t kFirst = kPage - kHeadroom - kTailroom;
-
   KernelFrame() = default;
   KernelFrame(const KernelFrame&) = delete;
   KernelFrame& operator=(const KernelFrame&) = delete;
 
   // Takes a copy of `frame`, 0 to 65535 bytes; all around it are zeros. `frags`: the program is shown frames in several
-  // buffers. For one that is not, a frame of more than kFirst bytes lies in one buffer that is longer; no kernel would
-  // hand it over.
+  // buffers. For one that is not, a frame of more than kKernelFirst bytes lies in one buffer that is longer; no kernel
+  // would hand it over.
   void Place(absl::Span<const uint8_t> frame, bool frags);
 
   // Points `state` at the frame with its ends where Place() put them; bytes that a run changed stay changed, but the
@@ -47,7 +42,6 @@ class KernelFrame {
 
   void Link();
 
-  uint32_t length_ = 0;
   std::vector<uint8_t> buffer_;
   std::vector<Piece> pieces_;
   std::vector<rte_mbuf> mbufs_;

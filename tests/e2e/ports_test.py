@@ -85,13 +85,8 @@ def expect_traffic_crosses(sides, size):
     for direction in ((), ('--reverse',)):
         end = sides.iperf(*direction)
         tap.expect(end['sum_received']['bytes'] > 1e6, f'TCP {direction} carried {end["sum_received"]["bytes"]} bytes')
-    for attempt in range(3):
-        end = sides.iperf('--udp', '--bitrate', '20M')
-        tap.expect(end['sum']['packets'] > 100, f'UDP: {end["sum"]}')
-        if end['sum']['lost_packets'] == 0:
-            return
-        # The receiver's socket holds what comes in 50 ms: of a machine that stood still for longer this says nothing.
-    raise AssertionError(f'UDP lost datagrams in each of {attempt + 1} runs, at last {end["sum"]}')
+    end = sides.iperf('--udp', '--bitrate', '20M')
+    tap.expect(end['sum']['packets'] > 100 and end['sum']['lost_packets'] == 0, f'UDP: {end["sum"]}')
 
 
 @tap.subtest('ping, TCP and UDP cross conf/ports.yaml, and the program blocks one UDP port and nothing else')

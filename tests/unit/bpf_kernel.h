@@ -15,6 +15,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "xdp_emul/attach.h"
 #include "xdp_emul/bpf/compile.h"
 #include "xdp_emul/bpf/object.h"
 #include "xdp_emul/bpf/program.h"
@@ -181,7 +182,7 @@ inline std::vector<Bytes> Packets(int mutations) {
 // Frames of 14 to 65535 bytes of anything, around each length that fills one more of the kernel's buffers.
 inline std::vector<Bytes> LongPackets(int more) {
   std::vector<size_t> lengths = {14, 15, 60, 1514, kLongest - 1, kLongest};
-  for (size_t full = KernelFrame::kFirst; full < kLongest; full += KernelFrame::kPage) {
+  for (size_t full = kKernelFirst; full < kLongest; full += kKernelPage) {
     for (const size_t length : {full - 8, full - 1, full, full + 1, full + 8}) lengths.push_back(length);
   }
   std::mt19937 random(11);

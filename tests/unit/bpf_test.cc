@@ -192,6 +192,27 @@ TEST(Compiled, PacketsOfABurstStartAfresh) {
   }
 }
 
+// Bytes of 40 in three buffers, and one more than there are: bpf_xdp_event_output() of net/core/filter.c.
+TEST(Events, HoldBytesOfAllBuffers) {
+  constexpr int kEvents = 4;
+  const Conditions chained = {.bytes = 40, .buffers = 3};
+  for (const int bytes : {0, 1, 20, 33, 40, 41}) {
+    SCOPED_TRACE(bytes);
+    Object object =
+        ObjectWith({StoreImm(BPF_W, 10, -4, 7), MapOf(2, kEvents), Half(), Raw(BPF_LD | BPF_IMM | BPF_DW, 3, 0, 0, -1),
+                    Half(bytes), Copy(4, 10), Add(4, -4), Mov(5, 4), Call(BPF_FUNC_perf_event_output), JumpEq(0, 0, 2),
+                    Mov(0, 1), Exit(), Mov(0, 2), Exit()});
+    object.maps.push_back(Spec("events", BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 2));
+    const Outcome outcome = RunObject(object, chained);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    std::string sent("events \7\0\0\0", 11);
+    for (int i = 0; i < bytes; ++i) sent.push_back(static_cast<char>(i * 37));
+    EXPECT_EQ(outcome.verdict, bytes <= 40 ? 2u : 1u);
+    EXPECT_EQ(outcome.sent, bytes <= 40 ? sent : "");
+    if (!ExpectCompiledTheSame(object, chained)) GTEST_SKIP() << "built without bpf_jit";
+  }
+}
+
 TEST(Compiled, CallsOfNobodyWhereNoWayLeadsAreCompiledToo) {
   const Code helper = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), Call(9999), Exit()};
   const Code function = {Mov(0, 2), Mov(1, 0), JumpEq(1, 0, 1), CallLocal(1), Exit(), Mov(0, 1), Exit()};
