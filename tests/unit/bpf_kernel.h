@@ -170,7 +170,8 @@ inline std::vector<Bytes> Packets(int mutations) {
   std::mt19937 random(7);
   for (int i = 0; i < mutations; ++i) {
     Bytes packet = packets[random() % kinds];
-    packet.resize(14 + random() % 120, static_cast<uint8_t>(random()));
+    const auto filler = static_cast<uint8_t>(random());
+    packet.resize(14 + random() % 120, filler);
     for (uint32_t changes = random() % 4; changes > 0; --changes) {
       packet[random() % std::min<size_t>(packet.size(), 48)] = static_cast<uint8_t>(random());
     }
@@ -187,7 +188,10 @@ inline std::vector<Bytes> LongPackets(int more) {
   }
   std::mt19937 random(11);
   const size_t fixed = lengths.size();
-  while (lengths.size() < 2 * fixed) lengths.push_back(14 + random() % (random() % 2 ? 8200 : kLongest - 14));
+  while (lengths.size() < 2 * fixed) {
+    const size_t most = random() % 2 ? 8200 : kLongest;  // in a statement of its own: the order of calls is the seed's
+    lengths.push_back(14 + random() % (most - 14));
+  }
   std::vector<Bytes> packets;
   for (size_t i = 0; i < lengths.size() + static_cast<size_t>(more); ++i) {
     Bytes packet(i < lengths.size() ? lengths[i] : lengths[random() % lengths.size()]);
